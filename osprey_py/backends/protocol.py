@@ -1,0 +1,129 @@
+"""What a backend is: it runs steps over storage. Nothing here knows about graphs, fusion or the language.
+
+Comes in: `Step`s with kernels as extracted (checked ops, before kernel/faults.py), in an order that respects their data
+dependencies. Goes out: bytes in the steps' outputs, equal to the oracle's, or a report that a step faulted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, Literal, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from osprey_py.kernel.ir import BOOL, FLOAT, INT, Kernel, Ty
+
+
+class Kind(Enum):
+    """How elements lie in memory. F32, F16 and BF16 are read as the exact binary64; nothing is written in them."""
+
+    F64 = "f64"
+    F32 = "f32"
+    F16 = "f16"
+    BF16 = "bf16"
+    I64 = "i64"
+    BOOL = "bool"
+
+    @property
+    def type(self) -> Ty:
+        return _TYPES[self]
+
+    @property
+    def itemsize(self) -> int:
+        return _DTYPES[self].itemsize
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """The numpy type that holds it (BF16 as its bits in uint16, bool as uint8 0 or 1); little endian."""
+        return _DTYPES[self]
+
+
+_DTYPES: dict[Kind, np.dtype[Any]] = {
+    Kind.F64: np.dtype("<f8"),
+    Kind.F32: np.dtype("<f4"),
+    Kind.F16: np.dtype("<f2"),
+    Kind.BF16: np.dtype("<u2"),
+    Kind.I64: np.dtype("<i8"),
+    Kind.BOOL: np.dtype("u1"),
+}
+_TYPES = {Kind.F64: FLOAT, Kind.F32: FLOAT, Kind.F16: FLOAT, Kind.BF16: FLOAT, Kind.I64: INT, Kind.BOOL: BOOL}
+KIND_OF: dict[Ty, Kind] = {FLOAT: Kind.F64, INT: Kind.I64, BOOL: Kind.BOOL}
+"""The kind in which a computed buffer of a type is stored."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Storage:
+    """Dense elements in memory. data: 1-D, C-contiguous, of kind.dtype; possibly unaligned and read-only when it is a
+    view of a mapped file (the numpy array keeps the map alive)."""
+
+    kind: Kind
+    data: npt.NDArray[Any]
+
+    @property
+    def length(self) -> int:
+        return len(self.data)
+
+    @property
+    def address(self) -> int:
+        return int(self.data.__array_interface__["data"][0])
+
+
+Scalar = int | float | bool
+StepOp = Literal["map", "scan", "filter", "accumulate"]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Step:
+    """One launch over storage.
+
+    map: output[i] = kernel(i), i in 0 … n-1. A fold is a map with n = 1.
+    scan: acc = init; output[i] = acc = kernel(i, acc), ascending.
+    filter: output gets, in order, inputs[0][i] where kernel(i) is true; output has room for n; `run` reports how many.
+    accumulate: kernel None; output (n zeros written first)[inputs[0][j]] += inputs[1][j], j ascending; indices are in range.
+    output never overlaps an input, except that a map may write over an input that it reads at `index` only.
+    compiled: what `Backend.compile` gave for (op, kernel, input kinds).
+    """
+
+    op: StepOp
+    kernel: Kernel | None
+    inputs: tuple[Storage, ...]
+    uniforms: tuple[Scalar, ...]
+    n: int
+    output: Storage
+    compiled: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What came of a run. fault: the position of a step that faulted, None when none did; steps after it may or may not
+    have run. Which fault it was, and where, is found by running again unfused (graph/locate.py).
+    counts: for each filter step, by its position, how many elements it kept."""
+
+    fault: int | None
+    counts: dict[int, int]
+
+
+class Backend(Protocol):
+    """name: what `--device` selects and `gpuDevice()` returns."""
+
+    name: str
+
+    def compile(self, op: StepOp, kernel: Kernel | None, kinds: tuple[Kind, ...], example: Step) -> Any:
+        """Prepare a kernel for slots of these kinds. Lengths, uniforms and n of later steps may differ from the
+        example's in every way; the example only helps to choose loop shapes. Called once per (op, kernel, kinds)."""
+        ...
+
+    def allocate(self, kind: Kind, n: int) -> Storage:
+        """Uninitialised storage; recycled when the caller hands it to `release`."""
+        ...
+
+    def release(self, storage: Storage) -> None:
+        """The storage is dead: nobody reads it again. Storage that `allocate` did not make is ignored."""
+        ...
+
+    def run(self, steps: Sequence[Step]) -> Report:
+        """Execute; the result is as if the steps ran one after the other."""
+        ...
