@@ -1,0 +1,39 @@
+"""`osprey run PROGRAM …`: check a program, then run it."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from osprey_py.cli.options import BACKEND_OPTIONS, Parser, add_backend_options, make_backend, report, split_at_program
+
+
+def main(argv: list[str]) -> int:
+    parser = Parser(
+        "osprey run",
+        usage="osprey run [OPTIONS] PROGRAM [ARGUMENTS OF THE PROGRAM]",
+        description="Check a program and run it. What follows the program's path belongs to the program.",
+    )
+    add_backend_options(parser)
+    parser.add_argument("--plan", action="store_true", help="afterwards, say what was launched (on standard error)")
+    parser.add_argument("--no-fusion", action="store_true", help="launch every buffer by itself; the bytes are the same")
+    own, rest = split_at_program(argv, BACKEND_OPTIONS)
+    options = parser.parse_args(own)
+    if not rest:
+        parser.error("which program? give the path of an .osp file")
+
+    from osprey_py.check import load_program
+
+    program, diagnostics = load_program(Path(rest[0]))
+    report(diagnostics)
+    if program is None:
+        return 1
+
+    from osprey_py.eval.run import run_program
+    from osprey_py.graph.runtime import Runtime
+
+    runtime = Runtime(make_backend(options.device, options.threads), fusion=not options.no_fusion, profile=options.plan)
+    code = run_program(program, args=rest[1:], runtime=runtime)
+    if options.plan:
+        print(runtime.profile_text(), file=sys.stderr)
+    return code
