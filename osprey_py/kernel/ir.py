@@ -7,10 +7,12 @@ argument: buffers are *slots*, captured scalars are *uniforms*, and slot lengths
 Node equality is identity: two written reads stay two nodes until the `share` pass, which runs after gradients
 (spec/gradients, G1).
 
-Faults. As extracted, `add sub mul neg quot rem fdiv fmod toint shl shr shru` are *checked*: each carries a `Site` and
-may fault. `recover` is `?:`. `select`, `recover`, `fold` and `loop` evaluate only what they choose, so an unchosen operand
-never faults. The pass kernel/faults.py makes faults into values: afterwards only the unchecked twins (OPS[...].checked is
-False) and boolean fault bits remain, `recover` and `fault` are gone, and evaluating an unchosen operand is harmless.
+Faults. As extracted, `add sub mul neg iabs quot rem fdiv fmod toint shl shr shru` are *checked*: each carries a `Site`
+and may fault. `select`, `recover` (`?:`), `fold` and `loop` evaluate only what they choose, so an unchosen operand never
+faults. Operands are evaluated left to right, a node once in its scope; `seq` evaluates what the program evaluated before
+(an unused `let` that faults, say). The pass kernel/faults.py makes faults into values: afterwards only the unchecked
+twins (OPS[...].checked is False; `call` apart) and boolean fault bits remain, `recover`, `fault` and `seq` are gone,
+and evaluating an unchosen operand is harmless, save that a `loop` or `call` in it may not end: branch around those.
 The oracle interprets the form as extracted; compiled backends get the form after faults.py.
 
 NaN: any NaN produced is one value; what is stored, returned or looked at (`floatbits`) is 0x7FF8000000000000.
@@ -65,7 +67,7 @@ Attr = object
 @dataclass(frozen=True, eq=False, slots=True)
 class Node:
     """op: a key of OPS. attr: what the op needs besides operands (see OPS). type: of the value; for `fold`, `loop` and
-    `call` the type of result 0."""
+    `call`, whose results are read by `proj` only, the type of result 0."""
 
     op: str
     type: Ty
@@ -122,7 +124,7 @@ OPS: dict[str, OpInfo] = {
     "var": _op("", "attr: a Bound", scalar=False),
     "length": _op("", "attr: slot; its length", scalar=False),
     # memory
-    "load": _op("int", "attr: slot; the element at a place known (or guarded) to be in range; out of range: any value", scalar=False),
+    "load": _op("int", "attr: slot; the element at a place guarded to be in range; else any value", scalar=False),
     "inrange": _op("int", "attr: slot; 0 <= i < length", scalar=False),
     "table": _op("int", "attr: TableAttr"),
     # int, checked
@@ -192,13 +194,14 @@ OPS: dict[str, OpInfo] = {
     # choice
     "select": _op("bool t t", "args (c, a, b): a if c else b; only the chosen one counts", scalar=False),
     "recover": _op("t t", "args (e, d): e, or d if e faults", scalar=False),
+    "seq": _op("t …", "args (first …, last): all evaluated in this order; the value is the last", scalar=False),
     "fault": _op("", "attr: message; always faults, of any type", checked=True, scalar=False),
     "rare": _op("bool t t", "like select; c is almost never true: compiled as a branch around a", scalar=False),
     # binding
     "fold": _op("n inits nexts", "attr: FoldAttr; an ordered fold", scalar=False),
     "loop": _op("inits condition nexts", "attr: LoopAttr", scalar=False),
-    "call": _op("t …", "attr: k, the index of Kernel.functions; recursion that is no loop; too deep faults", checked=True, scalar=False),
-    "proj": _op("fold|loop", "attr: j; the j-th result (result 0 too is read with proj)", scalar=False),
+    "call": _op("t …", "attr: k, a Kernel.functions index; recursion that is no loop", checked=True, scalar=False),
+    "proj": _op("fold|loop|call", "attr: j; the j-th result (result 0 too is read with proj)", scalar=False),
 }
 
 MESSAGES = {
@@ -224,17 +227,18 @@ nothing recovers."""
 
 @dataclass(frozen=True, eq=False, slots=True)
 class KFunction:
-    """A recursive helper of a general kernel."""
+    """A recursive helper of a general kernel. Its body reads its params, uniforms, slots and `index`.
+    results: one or more; a `call` gives them by `proj` (after faults.py the last may be a fault bit)."""
 
     name: str
     params: tuple[Bound, ...]
-    body: Node
+    results: tuple[Node, ...]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Kernel:
-    """result: the element at `index`. A `scan` kernel also reads the accumulator: acc is its Bound, init the value before
-    element 0 (an expression of uniforms), and the launch stores each next acc.
+    """result: the element at `index`. A `scan` kernel also reads the accumulator: acc is its Bound, init the value
+    before element 0 (an expression of uniforms that cannot fault), and the launch stores each next acc.
     name and span: for people (the source lines it came from). sources: spans of everything fused in, oldest first."""
 
     slots: tuple[Ty, ...]
@@ -251,10 +255,14 @@ class Kernel:
         return self.result.type
 
     @property
+    def roots(self) -> tuple[Node, ...]:
+        """The result and, of a scan, the init; the bodies of functions are not among them."""
+        return (self.result,) if self.init is None else (self.result, self.init)
+
+    @property
     def general(self) -> bool:
         """True when it has loops of unknown length or recursion: it runs scalar."""
-        roots = (self.result,) if self.init is None else (self.result, self.init)
-        return bool(self.functions) or any(n.op == "loop" for n in walk(roots))
+        return bool(self.functions) or any(n.op == "loop" for n in walk(self.roots))
 
 
 # --- building -----------------------------------------------------------------------------------------------
@@ -293,15 +301,31 @@ def select(c: Node, a: Node, b: Node) -> Node:
     return Node("select", a.type, (c, a, b))
 
 
-def fold(n: Node, index_var: Bound, accs: tuple[Bound, ...], inits: tuple[Node, ...], nexts: tuple[Node, ...]) -> tuple[Node, ...]:
+def seq(first: Iterable[Node], last: Node) -> Node:
+    """last, after all of first have been evaluated; just last when there are none."""
+    args = (*first, last)
+    return Node("seq", last.type, args) if len(args) > 1 else last
+
+
+def fold(
+    n: Node, index_var: Bound, accs: tuple[Bound, ...], inits: tuple[Node, ...], nexts: tuple[Node, ...]
+) -> tuple[Node, ...]:
     """The results of a fold, one `proj` for each accumulator."""
     node = Node("fold", accs[0].type, (n, *inits, *nexts), FoldAttr(index_var, accs))
     return tuple(Node("proj", a.type, (node,), j) for j, a in enumerate(accs))
 
 
-def loop(vars_: tuple[Bound, ...], inits: tuple[Node, ...], condition: Node, nexts: tuple[Node, ...]) -> tuple[Node, ...]:
+def loop(
+    vars_: tuple[Bound, ...], inits: tuple[Node, ...], condition: Node, nexts: tuple[Node, ...]
+) -> tuple[Node, ...]:
     node = Node("loop", vars_[0].type, (*inits, condition, *nexts), LoopAttr(vars_))
     return tuple(Node("proj", a.type, (node,), j) for j, a in enumerate(vars_))
+
+
+def call(k: int, args: tuple[Node, ...], types: tuple[Ty, ...], site: Site | None) -> tuple[Node, ...]:
+    """The results of a call of Kernel.functions[k], one `proj` each."""
+    node = Node("call", types[0], args, k, site)
+    return tuple(Node("proj", t, (node,), j) for j, t in enumerate(types))
 
 
 def fold_parts(n: Node) -> tuple[Node, tuple[Node, ...], tuple[Node, ...], FoldAttr]:
