@@ -8,12 +8,12 @@ Node equality is identity: two written reads stay two nodes until the `share` pa
 (spec/gradients, G1).
 
 Faults. As extracted, `add sub mul neg iabs quot rem fdiv fmod toint shl shr shru` are *checked*: each carries a `Site`
-and may fault. `select`, `recover` (`?:`), `fold` and `loop` evaluate only what they choose, so an unchosen operand never
-faults. Operands are evaluated left to right, a node once in its scope; `seq` evaluates what the program evaluated before
-(an unused `let` that faults, say). The pass kernel/faults.py makes faults into values: afterwards only the unchecked
-twins (OPS[...].checked is False; `call` apart) and boolean fault bits remain, `recover`, `fault` and `seq` are gone,
-and evaluating an unchosen operand is harmless, save that a `loop` or `call` in it may not end: branch around those.
-The oracle interprets the form as extracted; compiled backends get the form after faults.py.
+and may fault. `select`, `recover` (`?:`), `fold` and `loop` evaluate only what they choose: an unchosen operand never
+faults. Operands are evaluated left to right, a node once in its scope; `seq` evaluates what the program evaluated
+before (an unused `let` that faults, say). The pass kernel/faults.py makes faults into values: afterwards only the
+unchecked twins (OPS[...].checked is False; `call` apart) and boolean fault bits remain, `recover`, `fault` and `seq`
+are gone, and evaluating an unchosen operand is harmless, save that a `loop` or `call` in it may not end: branch around
+those. The oracle interprets the form as extracted; compiled backends get the form after faults.py.
 
 NaN: any NaN produced is one value; what is stored, returned or looked at (`floatbits`) is 0x7FF8000000000000.
 """
@@ -181,6 +181,7 @@ OPS: dict[str, OpInfo] = {
     "toint": _op("float", "truncates; not an integer in range faults", checked=True),
     "utoint": _op("float", "truncates; the value is in range (else any value, no trap)"),
     "floatbits": _op("float", "the bits as int; NaN is canonical"),
+    "ubits": _op("float", "the bits of a float that is no NaN (a NaN: any value)"),
     "bitsfloat": _op("int", "the float with these bits"),
     # comparisons (bool) on int, float; eq and ne also on bool
     "eq": _op("t t", "=="),
@@ -227,7 +228,7 @@ nothing recovers."""
 
 @dataclass(frozen=True, eq=False, slots=True)
 class KFunction:
-    """A recursive helper of a general kernel. Its body reads its params, uniforms, slots and `index`.
+    """A recursive helper of a general kernel. It reads its params, uniforms and slots, not `index`.
     results: one or more; a `call` gives them by `proj` (after faults.py the last may be a fault bit)."""
 
     name: str
