@@ -6,8 +6,8 @@ from osprey_py.source.span import Span
 
 
 class MathFault(Exception):
-    """message: `integer overflow`, `division by zero`, …; span: the operation; element: the launch index it happened at,
-    None outside kernels; launch: the span of the launching call, None outside kernels;
+    """message: `integer overflow`, `division by zero`, …; span: the operation; element: the launch index it happened
+    at, None outside kernels; launch: the span of the launching call, None outside kernels;
     recoverable: False for `recursion too deep`, which `?:` and `match` let pass."""
 
     def __init__(
