@@ -1,0 +1,517 @@
+"""GPT-2 in plain Python: greedy generation with every sum written out. It defines what the .osp model must compute.
+
+    python reference.py generate --weights DIR --prompt "The capital of France is" --tokens 20 [--trace FILE]
+
+DIR holds model.safetensors and merges.txt. Only the standard library is used, and nothing of osprey_py: two programs
+that share no code can only agree to the last bit if both do what the contract says:
+  * binary64 throughout; weights widen exactly from the type they are stored in;
+  * every sum starts at 0.0 and adds its terms in ascending order, one by one, each product rounded before it is added;
+  * exp and tanh are correctly rounded, sqrt and division are IEEE 754's.
+Every token recomputes the whole sequence. For the 124M model that takes minutes a token.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import json
+import math
+import mmap
+import struct
+import sys
+import zlib
+from bisect import bisect_right
+from functools import cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, TextIO
+
+Row = list[float]
+Matrix = list[Row]
+
+
+class Problem(Exception):
+    """What the person who called is to be told."""
+
+
+# --- exp and tanh, correctly rounded ---
+#
+# Both follow Ziv: compute with integers to a known error, round both ends of the interval, and when they differ do it
+# again with twice the bits. Neither function meets a double or a midpoint of two doubles except at 0 (Lindemann), so
+# this ends. In Python int / int is correctly rounded, subnormals included.
+
+
+@cache
+def constants(bits: int) -> tuple[int, tuple[int, ...]]:
+    """2^bits * ln 2, too small by less than 2; and 2^bits / k! for k = 0, 1, ... while it is not 0, rounded down."""
+    guard = bits + 32
+    ln2, term, k = 0, (1 << guard) * 2 // 3, 1
+    while term:  # ln 2 = 2 atanh(1/3), the sum of 2 / (k * 3^k) over odd k
+        ln2 += term // k
+        term //= 9
+        k += 2
+    factorials = [1 << bits]
+    while factorials[-1]:
+        factorials.append(factorials[-1] // len(factorials))
+    return ln2 >> 32, tuple(factorials)
+
+
+HALVINGS = 8
+
+
+def exp_fixed(n: int, d: int, bits: int) -> tuple[int, int]:
+    """(y, k) with |exp(n/d) - y * 2^(k-bits)| < EXP_ERROR * 2^(k-bits), for |n/d| < 2^10.
+
+    n/d = k ln 2 + r with 0 <= r < ln 2; exp(r) = exp(r / 2^8)^(2^8), the inner one by its power series. In units of
+    2^-bits: r errs by 1 from the division and by |k| < 2^11 from ln 2, so r / 2^8 by 9; the series by 3 more, as what
+    is dropped at each step of Horner's rule is next multiplied by r / 2^8 < 2^-8. A squaring doubles the relative error
+    and drops at most 1; the value stays below 2. So 2^8 * (12 + 1) * 2 < 2^13, and EXP_ERROR is far above it.
+    """
+    ln2, factorials = constants(bits)
+    k, r = divmod((n << bits) // d, ln2)
+    r >>= HALVINGS
+    y = 0
+    for f in factorials[bits // HALVINGS :: -1]:
+        y = f + (y * r >> bits)
+    for _ in range(HALVINGS):
+        y = y * y >> bits
+    return y, k
+
+
+EXP_ERROR = 1 << 20
+
+
+def exp(x: float) -> float:
+    """e to the x, rounded to nearest even."""
+    if x != x or x > 710.0:
+        return x + math.inf
+    if x < -746.0:
+        return 0.0
+    if x == 0.0:
+        return 1.0
+    n, d = x.as_integer_ratio()
+    bits = 128
+    while True:
+        y, k = exp_fixed(n, d, bits)
+        low, high = (scaled(y + e, k - bits) for e in (-EXP_ERROR, EXP_ERROR))
+        if low == high:
+            return low
+        bits *= 2
+
+
+def scaled(y: int, e: int) -> float:
+    """y * 2^e, rounded to nearest even."""
+    try:
+        return float(y << e) if e >= 0 else y / (1 << -e)
+    except OverflowError:
+        return math.inf
+
+
+def tanh(x: float) -> float:
+    """The hyperbolic tangent, rounded to nearest even: (E - 1) / (E + 1) with E = exp(2 |x|)."""
+    if x != x or x == 0.0:
+        return x
+    if abs(x) > 20.0:
+        return math.copysign(1.0, x)  # 1 - tanh 20 < 2^-56
+    if abs(x) < 2.0**-28:
+        return x  # |x - tanh x| < |x|^3 / 3 < 2^-57 |x|, less than half a unit in the last place of x
+    n, d = abs(x).as_integer_ratio()
+    bits = 128
+    while True:
+        y, k = exp_fixed(2 * n, d, bits)
+        one = 1 << bits
+        low, high = ((e - one) / (e + one) for e in ((y - EXP_ERROR) << k, (y + EXP_ERROR) << k))
+        if low == high:
+            return math.copysign(low, x)
+        bits *= 2
+
+
+# --- the weights ---
+
+
+SIZES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
+
+
+class Weights:
+    """A safetensors file, mapped; rows of tensors are widened when they are asked for."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            with path.open("rb") as f:
+                self.data = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)
+            (length,) = struct.unpack_from("<Q", self.data)
+            header = json.loads(self.data[8 : 8 + length])
+        except OSError as e:
+            raise Problem(f"{path}: {e.strerror}") from None
+        except (ValueError, struct.error, OverflowError):
+            raise Problem(f"{path} is not a safetensors file, or cut short") from None
+        header.pop("__metadata__", None)
+        self.path = path
+        self.start = 8 + length
+        self.prefix = "transformer." if "transformer.wte.weight" in header else ""
+        self.entries: dict[str, Any] = header
+
+    def entry(self, name: str) -> Any:
+        entry = self.entries.get(self.prefix + name)
+        if entry is None:
+            raise Problem(f"tensor {self.prefix + name} is not in {self.path}")
+        if entry["dtype"] not in SIZES:
+            raise Problem(f"tensor {self.prefix + name} is of type {entry['dtype']}, in {self.path}")
+        if self.start + entry["data_offsets"][1] > len(self.data):
+            raise Problem(f"tensor {self.prefix + name} lies behind the end of {self.path}, which is cut short")
+        return entry
+
+    def shape(self, name: str) -> list[int]:
+        return list(self.entry(name)["shape"])
+
+    def row(self, name: str, r: int) -> Row:
+        """Row r of a matrix, or the whole of a vector for r = 0."""
+        entry = self.entry(name)
+        n, dtype = entry["shape"][-1], entry["dtype"]
+        at = self.start + entry["data_offsets"][0] + r * n * SIZES[dtype]
+        if dtype == "BF16":  # the upper half of a binary32
+            wide = bytearray(4 * n)
+            raw = self.data[at : at + 2 * n]
+            wide[2::4], wide[3::4] = raw[0::2], raw[1::2]
+            return list(struct.unpack(f"<{n}f", wide))
+        return list(struct.unpack_from(f"<{n}{ {'F64': 'd', 'F32': 'f', 'F16': 'e'}[dtype] }", self.data, at))
+
+
+# --- the model ---
+
+
+class Model:
+    """The sizes, read off the tensors' shapes, and the weights."""
+
+    def __init__(self, folder: Path) -> None:
+        self.w = w = Weights(folder / "model.safetensors")
+        self.vocabulary, self.width = w.shape("wte.weight")
+        self.context = w.shape("wpe.weight")[0]
+        numbers = [n.removeprefix(w.prefix).split(".")[1] for n in w.entries if n.startswith(w.prefix + "h.")]
+        self.layers = 1 + max((int(n) for n in numbers if n.isdecimal()), default=-1)
+        self.heads = self.width // 64
+        config = folder / "config.json"
+        if config.exists():
+            self.heads = json.loads(config.read_text("utf-8")).get("n_head", self.heads)
+        if self.heads < 1 or self.width % self.heads:
+            raise Problem(f"{self.heads} heads do not divide a width of {self.width}")
+        c = self.width
+        linears = {"attn.c_attn": (c, 3 * c), "attn.c_proj": (c, c), "mlp.c_fc": (c, 4 * c), "mlp.c_proj": (4 * c, c)}
+        shapes = {"wte.weight": [self.vocabulary, c], "wpe.weight": [self.context, c]}
+        norms = ["ln_f"]
+        for h in range(self.layers):
+            norms += [f"h.{h}.ln_1", f"h.{h}.ln_2"]
+            for part, (inner, cols) in linears.items():
+                shapes |= {f"h.{h}.{part}.weight": [inner, cols], f"h.{h}.{part}.bias": [cols]}
+        for norm in norms:
+            shapes |= {f"{norm}.weight": [c], f"{norm}.bias": [c]}
+        for name, shape in shapes.items():
+            if w.shape(name) != shape:
+                raise Problem(f"tensor {w.prefix + name} has shape {w.shape(name)}, not {shape}")
+        self.parameters = sum(math.prod(s) for s in shapes.values())
+
+    def logits(self, ids: list[int]) -> Row:
+        """The scores of every possible next token."""
+        x = [
+            [a + b for a, b in zip(self.w.row("wte.weight", t), self.w.row("wpe.weight", r), strict=True)]
+            for r, t in enumerate(ids)
+        ]
+        for h in range(self.layers):
+            x = self.block(f"h.{h}.", x)
+        last = self.layer_norm("ln_f", x[-1])
+        return [dot(last, self.w.row("wte.weight", t)) for t in range(self.vocabulary)]
+
+    def block(self, name: str, x: Matrix) -> Matrix:
+        normed = [self.layer_norm(name + "ln_1", row) for row in x]
+        mixed = self.attention(self.linear(name + "attn.c_attn", normed))
+        x = add(x, self.linear(name + "attn.c_proj", mixed))
+        normed = [self.layer_norm(name + "ln_2", row) for row in x]
+        inner = [[gelu(v) for v in row] for row in self.linear(name + "mlp.c_fc", normed)]
+        return add(x, self.linear(name + "mlp.c_proj", inner))
+
+    def layer_norm(self, name: str, x: Row) -> Row:
+        n = float(len(x))
+        total = 0.0
+        for v in x:
+            total += v
+        mean = total / n
+        total = 0.0
+        for v in x:
+            total += (v - mean) * (v - mean)
+        deviation = math.sqrt(total / n + 1e-5)
+        gains, biases = self.w.row(name + ".weight", 0), self.w.row(name + ".bias", 0)
+        return [(v - mean) / deviation * g + b for v, g, b in zip(x, gains, biases, strict=True)]
+
+    def linear(self, name: str, x: Matrix) -> Matrix:
+        """x times weight [inner, cols], plus bias. Each output adds over the inner index, ascending, from 0.0."""
+        inner, cols = self.w.shape(name + ".weight")
+        y = [[0.0] * cols for _ in x]
+        for k in range(inner):
+            weights = self.w.row(name + ".weight", k)
+            for r, row in enumerate(x):
+                u = row[k]
+                y[r] = [s + u * v for s, v in zip(y[r], weights, strict=True)]
+        bias = self.w.row(name + ".bias", 0)
+        return [[s + b for s, b in zip(row, bias, strict=True)] for row in y]
+
+    def attention(self, qkv: Matrix) -> Matrix:
+        """Causal: row r sees the rows up to r, and no sum has more terms than these."""
+        c, size = self.width, self.width // self.heads
+        root = math.sqrt(float(size))
+        out = []
+        for r, row in enumerate(qkv):
+            mixed: Row = []
+            for h in range(0, c, size):
+                query = row[h : h + size]
+                scores = [dot(query, qkv[j][c + h : c + h + size]) / root for j in range(r + 1)]
+                highest = -math.inf
+                for s in scores:
+                    if s > highest or s != s:
+                        highest = s
+                weights = [exp(s - highest) for s in scores]
+                total = 0.0
+                for e in weights:
+                    total += e
+                weights = [e / total for e in weights]
+                values = [qkv[j][2 * c + h : 2 * c + h + size] for j in range(r + 1)]
+                mixed += [dot(weights, column) for column in zip(*values, strict=True)]
+            out.append(mixed)
+        return out
+
+
+def dot(a: Row, b: Row | tuple[float, ...]) -> float:
+    total = 0.0
+    for u, v in zip(a, b, strict=True):
+        total += u * v
+    return total
+
+
+def add(a: Matrix, b: Matrix) -> Matrix:
+    return [[u + v for u, v in zip(p, q, strict=True)] for p, q in zip(a, b, strict=True)]
+
+
+def gelu(x: float) -> float:
+    return 0.5 * x * (1.0 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))
+
+
+def argmax(row: Row) -> int:
+    """The index of the highest; of the first of equals."""
+    best = 0
+    for i, v in enumerate(row):
+        if v > row[best]:
+            best = i
+    return best
+
+
+# --- the tokenizer ---
+
+CLASSES = (
+    "c-oCu39jon47*B>U`z6bx&OUJB;~a4{g1(*Xq&{F7Lrotcx*lsKe3+v^p-!7-+b=*=N<QB<C#4@@;RsBV<+$WWBCa_nf&z{H*B?e=jYi^pBVR@(=j"
+    "#rvvShPwfPxO_~V0P=V%AqEj($tCkA>Q(4IVc=PVu*kNb1Vh+LzKQ<kI`Mw>YnvN8{~C!HE0YtuMPX*e?viD%O*!)Co4_NOM(2pQyvh$(0rKK)!|@"
+    "7H^Us2?nvAM?KFj*m5To*C%<PisDt5esdFRP<GOa1O?en{42hBem5qq~(T*uJL--I-KbO#Ls!{bN=fkbGKf{qJL6`sT+Gnnl|8|D;1|qTS!K1ZB)0"
+    "{@Sz+R<{IZ5{tm6CpTv~Q%n4NGU?->u!#<fEWzcyd^4S>+#?ANVG%U+$t{B>jcwEQ5`0FUMFjn2o+;%Yp^Vt&*^3-Wfkz$||nj;@??6PUk0j6**^O"
+    "V}ml#gO&?wZ(#hxstd>eWb-oN<H+`2Pf4#wmfsC0#Q@WSEofxe+PQ3eOD-kbSb#xg*RbcS87yGNK^Gh@JE-7p_egO&rI?zG<ru(K7stQ@VDAOBosU"
+    "uwSMLMKGsV2#RvpV3g|gHw&Z;L}0*b!8|`RrN~k@=B0)G%=wryYARH#jQsm|lNFPyV>}24?)iv8N2D17(g_00i118Co;*jz%zC0FGa8dNmO6A~FmV"
+    "z@52Ka|&eR^d?!uP69NAz2!{s+Z4vid=?3SP_%evBOn`clP4bJ9Cw&ngPo;6+t_i`Q5?zLmnUR<(gd}OAAtE_gxK;KVH8I=w(07nf%-WM}sKtlSt1"
+    "BjmlUz<qO!tf~0EBl4M>y>P18_e|7g5(e)41`A`&#!YyC7*BIgTNy0A4{o|L(*VVs$JXD(;)8<id<+|n<fWS+)Hp!4V*zH8(l>O07z+r01}4Oqy`q"
+    "64Ac=Hk^lX~Yo>RIr;!I+y4rz6Je`LwkPPwCRMn&j+=-|;Uawkhl&&Vq##9tSC&v~3gZ=3&eg?Unkb%_3XAkVj(D%GqX>O*BsnV}AD!J?kd<~n@TE"
+    "KHKnpI7W)XJSe4K@l!K&5<)7yFLRA;WH?bjxn0Hf$u$#5*eCt3yLo)))js<yhbPQ4}C8(%%25zbe*1rnf6fihYTTU4&*X1|t(dh+}?;Qkt*>r%_&k"
+    "i!B^wNWc~<B7=|x1*Kvzw<v3YZ0;h!zEp^ELh^&*?7{k#N>RN5drKvhP|HXY6KUi^B|4;1^-@bUOZBC9djsK8A9y<NBa#IFi#wJnR1Po)V=L9nfJ%"
+    "S{L`<*G;@q}aASbr;bHMtM>OFU`;puBauAwK++MQcLU>l>m)xkO4VtxbCn*d1<f$DUANk}Hk3Pqx#GP|P~C$~2%eX{GgNbojvrvM@@NXZalhZo*Jd"
+    "bS@>%A>Y&oU90YD2ctmYoE^fswd8vqq>KE58ZD|F2!98BTK}%2=o5`t{^_a=t%uKN<+`Y#}MLGMXcX&rf-Q%5Iw)uZN|}CKzvjY8o7YhxkV*wq48J"
+    "BF3|5AMt|QK;%Afad%>^I9lJ@1?;V=Dx$(TkAvqN&rM5sjG;jlQX~x2}=>D@}vCo=#8WSB8nz<}JaU8EXkxkA&K|$|U{gsq8gp=+e{o|bIQp2u0c-"
+    "i*Xlln83K(=3<z*i&KTm?AodPJZ`Sv>P=ZAvu^nfC_25VPE4vo1T=%#SvElSBbfsPy9<?^~5*et9y>26Yv)?$f=Y-g}{b=9yIL=}m2<K)#mn#$Gmg"
+    "5Nft>J**cTmsQjUJHyKq%`#e`(xQbGTKh6Jn%wKA0K{QIfF4t>&>%}S`EGVZ0D725Htuu+RO36Mqrsv!7&9}QsEPs=l-i?a65f`Gv`_)2UgQ=Iy9E"
+    "^4mH`6&hLAwmN<3Yiw_35O)I^Ad$m}4lJid|SODL1+6Z6(&i8I#TL*&ePV`OL&)(0U`RXW#0v)e?Q4eQ3J?jZg|0{j{#ZzlT)OA-mAu~ewot^(sw8"
+    "NhX5v$?+x9WvTN_UI*8-mk+-ciYz`IRY-uR8O@wR{aYlR@(R"
+)
+"""The general categories L and N of Unicode 16.0.0: code points to skip and to take, in turn; deflated, base 85.
+Python's own unicodedata is of another version with every release. bench/make_unicode_table.py makes it."""
+
+WHITE = frozenset(
+    [*range(9, 14), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000]
+)
+
+
+@cache
+def class_edges() -> tuple[list[int], ...]:
+    """For letters and for numbers: the code points at which membership changes, ascending."""
+    tables = []
+    for text in zlib.decompress(base64.b85decode("".join(CLASSES))).decode("ascii").split(";"):
+        edges, at = [], 0
+        for gap in text.split():
+            at += int(gap)
+            edges.append(at)
+        tables.append(edges)
+    return tuple(tables)
+
+
+@cache
+def kind(char: str) -> str:
+    """`space`, `letter`, `number` or `other`."""
+    if ord(char) in WHITE:
+        return "space"
+    letters, numbers = class_edges()
+    if bisect_right(letters, ord(char)) % 2:
+        return "letter"
+    return "number" if bisect_right(numbers, ord(char)) % 2 else "other"
+
+
+CONTRACTIONS = ("'s", "'t", "'re", "'ve", "'m", "'ll", "'d")
+
+
+def split_words(text: str) -> list[str]:
+    """GPT-2's pre-tokenizer: `'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+`."""
+    words, at = [], 0
+    while at < len(text):
+        found = next((c for c in CONTRACTIONS if text.startswith(c, at)), "")
+        end = at + len(found)
+        if not found:
+            first = at + 1 if text[at] == " " and at + 1 < len(text) and kind(text[at + 1]) != "space" else at
+            end = first
+            while end < len(text) and kind(text[end]) == kind(text[first]):
+                end += 1
+            if kind(text[first]) == "space" and end < len(text) and end - at > 1:
+                end -= 1  # the last space belongs to the word behind it
+        words.append(text[at:end])
+        at = end
+    return words
+
+
+def byte_chars() -> list[str]:
+    """The character that stands for each byte in the merge list: itself where it prints, else the next from U+0100."""
+    prints = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
+    chars = {b: chr(b) for b in prints}
+    for b in range(256):
+        chars.setdefault(b, chr(0x100 + len(chars) - len(prints)))
+    return [chars[b] for b in range(256)]
+
+
+class Tokenizer:
+    """Byte-level BPE from the merge list alone. Ids: the 256 bytes (printing ones first), then the merges in order,
+    then <|endoftext|>."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            lines = path.read_text("utf-8").split("\n")
+        except OSError as e:
+            raise Problem(f"{path}: {e.strerror}") from None
+        self.chars = byte_chars()
+        prints = sorted(self.chars, key=lambda c: (ord(c) >= 0x100, c))
+        self.tokens = list(prints)
+        ids = {c: i for i, c in enumerate(prints)}
+        self.merges: dict[tuple[int, int], int] = {}
+        for number, line in enumerate(lines, 1):
+            if not line or line.startswith("#version"):
+                continue
+            parts = line.split(" ")
+            if len(parts) != 2 or parts[0] not in ids or parts[1] not in ids:
+                raise Problem(f"{path}, line {number}: not a merge of two known tokens: {line}")
+            self.merges[ids[parts[0]], ids[parts[1]]] = ids[parts[0] + parts[1]] = len(self.tokens)
+            self.tokens.append(parts[0] + parts[1])
+        self.byte_ids = [ids[c] for c in self.chars]
+
+    def encode(self, text: str) -> list[int]:
+        return [t for word in split_words(text) for t in self.encode_word(word)]
+
+    def encode_word(self, word: str) -> list[int]:
+        parts = [self.byte_ids[b] for b in word.encode("utf-8")]
+        while len(parts) > 1:
+            pairs = [self.merges[p] for p in pairwise(parts) if p in self.merges]
+            if not pairs:
+                break
+            merged = min(pairs)  # ids ascend with the rank
+            out: list[int] = []
+            at = 0
+            while at < len(parts):
+                hit = at + 1 < len(parts) and self.merges.get((parts[at], parts[at + 1])) == merged
+                out.append(merged if hit else parts[at])
+                at += 2 if hit else 1
+            parts = out
+        return parts
+
+    def decode(self, ids: list[int]) -> str:
+        """What is not UTF-8 becomes U+FFFD."""
+        values = {c: b for b, c in enumerate(self.chars)}
+        out = bytearray()
+        for t in ids:
+            if t < len(self.tokens):
+                out += bytes(values[c] for c in self.tokens[t])
+            else:
+                out += b"<|endoftext|>" if t == len(self.tokens) else b"\xef\xbf\xbd"
+        return out.decode("utf-8", "replace")
+
+
+# --- the command ---
+
+
+def trace_line(out: TextIO | None, record: dict[str, Any]) -> None:
+    """One line of JSON, keys as given, no spaces: the traces of two programs are compared as bytes."""
+    if out is not None:
+        out.write(json.dumps(record, separators=(",", ":")) + "\n")
+        out.flush()
+
+
+def size_name(parameters: int) -> str:
+    for unit, name in ((1_000_000, "M"), (1_000, "K")):
+        if parameters >= unit:
+            return f"{(parameters + unit // 2) // unit}{name}"
+    return str(parameters)
+
+
+def generate(folder: Path, prompt: str, tokens: int, trace: TextIO | None) -> None:
+    model, tokenizer = Model(folder), Tokenizer(folder / "merges.txt")
+    merges = len(tokenizer.tokens) - 256
+    print(
+        f"gpt2 ({size_name(model.parameters)}) on reference.py — {merges} merges, "
+        f"{model.vocabulary} vocabulary rows, {model.layers} layers"
+    )
+    ids = tokenizer.encode(prompt)
+    if not ids:
+        raise Problem("the prompt is empty")
+    if len(ids) > model.context:
+        raise Problem(f"the prompt has {len(ids)} tokens, and the context holds {model.context}")
+    if max(ids) >= model.vocabulary:
+        raise Problem(f"token {max(ids)} of the prompt is outside the vocabulary of {model.vocabulary} rows")
+    print(f"prompt: {prompt}")
+    print("tokens:", *ids, flush=True)
+    trace_line(trace, {"ids": ids})
+    if tokens == 0:
+        return
+    new = min(tokens, model.context + 1 - len(ids))
+    for step in range(new):
+        logits = model.logits(ids)
+        ids.append(argmax(logits))
+        trace_line(trace, {"step": step, "id": ids[-1], "logits": [v.hex() for v in logits]})
+    full = "" if new == tokens else f"; the context of {model.context} is full"
+    print(f"generated {new} {'token' if new == 1 else 'tokens'}{full}")
+    print(tokenizer.decode(ids))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="GPT-2 in plain Python, the yardstick of examples/gpt2.")
+    command = parser.add_subparsers(dest="command", required=True).add_parser("generate")
+    command.add_argument("--weights", type=Path, required=True, help="a folder with model.safetensors and merges.txt")
+    command.add_argument("--prompt", default="The capital of France is")
+    command.add_argument("--tokens", type=int, default=20)
+    command.add_argument("--trace", type=Path, help="write the ids and every logit to this file")
+    options = parser.parse_args()
+    if options.tokens < 0:
+        parser.error("--tokens wants 0 or more")
+    try:
+        if options.trace is None:
+            generate(options.weights, options.prompt, options.tokens, None)
+        else:
+            with options.trace.open("w", encoding="utf-8", newline="\n") as trace:
+                generate(options.weights, options.prompt, options.tokens, trace)
+    except Problem as problem:
+        print(f"reference.py: {problem}", file=sys.stderr)
+        return 1
+    except OSError as error:
+        print(f"reference.py: {error.filename}: {error.strerror}", file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
