@@ -1,0 +1,280 @@
+"""The runtime that the evaluator's GPU built-ins call: launches are noted down, and run when somebody must know.
+
+Comes in: kernels, buffers, scalars. Goes out: buffers that are pending until they are read, and the faults that
+strict evaluation would have met, in its order (docs/graph.md; spec/language, section Failure).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from osprey_py.backends.protocol import KIND_OF, Backend, Kind, Scalar, Storage
+from osprey_py.graph.buffer import Buffer, Memory, Node, NodeOp
+from osprey_py.graph.fuse import unfused
+from osprey_py.graph.kernels import IOTA, slice_kernel
+from osprey_py.graph.locate import LaunchFault, first_fault
+from osprey_py.graph.plan import CompiledCache, Plan, Watcher, make_plan
+from osprey_py.graph.risk import may_fault
+from osprey_py.graph.schedule import Pending, pending, shape_of
+from osprey_py.kernel.fault import MathFault
+from osprey_py.kernel.ir import FLOAT, INT, Kernel, Ty
+from osprey_py.source.span import NO_SPAN, Span
+
+BACKLOG = 8192
+"""Launches that may pile up before the newest is run whether or not somebody reads it: memory stays bounded."""
+
+_NAN = np.uint64(0x7FF8000000000000).view(np.float64)
+
+
+@dataclass(slots=True)
+class Stats:
+    """What has happened so far. launches: made by the program; forces: times something had to be known; planned:
+    forces that had to plan (the others found their plan); steps: what backends were given."""
+
+    launches: int = 0
+    forces: int = 0
+    planned: int = 0
+    steps: int = 0
+
+
+class Runtime:
+    """One program's buffers on one backend. fusion: whether launches may be merged; bytes do not depend on it."""
+
+    def __init__(self, backend: Backend, *, fusion: bool = True, watcher: Watcher | None = None) -> None:
+        self.backend = backend
+        self.fusion = fusion
+        self.watcher = watcher
+        self.stats = Stats()
+        self._order = 0
+        self._backlog = BACKLOG
+        self._listed: list[Node] = []
+        self._plans: dict[Any, Plan] = {}
+        self._compiled: CompiledCache = {}
+
+    # --- launches ---------------------------------------------------------------------------------------
+
+    def map(
+        self, kernel: Kernel, inputs: tuple[Buffer, ...], uniforms: tuple[Scalar, ...], n: int, span: Span = NO_SPAN
+    ) -> Buffer:
+        """kernel(i) for i in 0 … n-1; empty for n <= 0."""
+        return self._launch("map", kernel, inputs, uniforms, n, kernel.type, span)
+
+    def iota(self, n: int, span: Span = NO_SPAN) -> Buffer:
+        """0 … n-1; empty for n <= 0."""
+        return self._launch("map", IOTA, (), (), n, INT, span)
+
+    def fold(
+        self, kernel: Kernel, inputs: tuple[Buffer, ...], uniforms: tuple[Scalar, ...], span: Span = NO_SPAN
+    ) -> Scalar:
+        """The one element of a kernel whose result is a fold over its slots. Raises MathFault."""
+        buffer = self._launch("fold", kernel, inputs, uniforms, 1, kernel.type, span)
+        return self._first(self._storage(buffer))
+
+    def scan(
+        self, kernel: Kernel, inputs: tuple[Buffer, ...], uniforms: tuple[Scalar, ...], n: int, span: Span = NO_SPAN
+    ) -> Buffer:
+        """A kernel with an accumulator, element by element."""
+        return self._launch("scan", kernel, inputs, uniforms, n, kernel.type, span)
+
+    def filter(
+        self, kernel: Kernel, inputs: tuple[Buffer, ...], uniforms: tuple[Scalar, ...], span: Span = NO_SPAN
+    ) -> Buffer:
+        """The elements of inputs[0] whose kernel is true, in order. Runs at once, since its length can be seen.
+        Raises MathFault."""
+        buffer = self._launch("filter", kernel, inputs, uniforms, len(inputs[0]), inputs[0].type, span)
+        self.force([buffer.node])
+        return buffer
+
+    def concat(self, left: Buffer, right: Buffer, span: Span = NO_SPAN) -> Buffer:
+        """left, then right. Takes the time of right alone when left was grown by a concat and has not been since."""
+        if not len(right):
+            return left
+        if not len(left):
+            return right
+        return self._launch("concat", None, (left, right), (), len(left) + len(right), left.type, span)
+
+    def slice(self, buffer: Buffer, begin: int, end: int, span: Span = NO_SPAN) -> Buffer:
+        """Elements begin … end-1, 0 <= begin <= end <= length; shares memory where the elements are there."""
+        node = buffer.node
+        if begin == 0 and end == node.length:
+            return buffer
+        if node.storage is not None and node.memory is not None:
+            view = Node("data", None, (), (), end - begin, node.type, self._next(), span)
+            storage = Storage(node.storage.kind, node.storage.data[begin:end])
+            view.attach(storage, node.memory, node.offset + begin)
+            return Buffer(view)
+        return self._launch("map", slice_kernel(node.type), (buffer,), (begin,), end - begin, node.type, span)
+
+    def accumulate(self, n: int, indices: Buffer, values: Buffer, span: Span = NO_SPAN) -> Buffer:
+        """n zeros, with values[j] added at indices[j], j ascending. The caller has seen to it that the lengths are
+        the same and `out_of_range` finds nothing."""
+        return self._launch("accumulate", None, (indices, values), (), n, FLOAT, span)
+
+    def out_of_range(self, indices: Buffer, n: int) -> int | None:
+        """The first place whose index is not in 0 … n-1. Raises MathFault."""
+        data = self._storage(indices).data
+        bad = np.flatnonzero((data < 0) | (data >= n))
+        return int(bad[0]) if len(bad) else None
+
+    # --- data ---------------------------------------------------------------------------------------------
+
+    def data(self, storage: Storage) -> Buffer:
+        """A buffer of what lies in memory already, a mapped file's tensor say. Nothing writes there."""
+        node = Node("data", None, (), (), storage.length, storage.kind.type, self._next(), NO_SPAN)
+        node.attach(storage, Memory(storage, storage.length, None))
+        return Buffer(node)
+
+    def from_list(self, values: Sequence[Any], ty: Ty) -> Buffer:
+        """A buffer of the values."""
+        storage = self.backend.allocate(KIND_OF[ty], len(values))
+        storage.data[:] = values
+        if ty is FLOAT:
+            storage.data[storage.data != storage.data] = _NAN
+        node = Node("data", None, (), (), len(values), ty, self._next(), NO_SPAN)
+        node.attach(storage, Memory(storage, len(values), self.backend.release))
+        return Buffer(node)
+
+    def read(self, buffer: Buffer) -> list[Any]:
+        """All elements, as Python scalars. Raises MathFault."""
+        return self._values(self._storage(buffer))
+
+    def get(self, buffer: Buffer, i: int) -> Scalar | None:
+        """Element i; None out of range. Raises MathFault."""
+        if not 0 <= i < len(buffer):
+            return None
+        storage = self._storage(buffer)
+        return self._first(Storage(storage.kind, storage.data[i : i + 1]))
+
+    def storage(self, buffer: Buffer) -> Storage:
+        """Where the elements lie, for readers that write files. Raises MathFault."""
+        return self._storage(buffer)
+
+    # --- when launches must have run ------------------------------------------------------------------------
+
+    def mark(self) -> int:
+        """A point in the order of launches: what is launched from now on."""
+        return self._order
+
+    def settle(self, mark: int) -> None:
+        """Before a region that began at the mark is left: whatever was launched in it has run, or is known not to
+        fault. Raises the first fault in strict order, which may be of a launch before the region (see `caught`)."""
+        listed = self._listed
+        if listed and listed[-1].order >= mark:
+            self._run_listed([n for n in listed if n.order >= mark])
+
+    def barrier(self) -> None:
+        """Before an observable effect: every launch has run, or is known not to fault. Raises MathFault."""
+        if self._listed:
+            self._run_listed(list(self._listed))
+
+    def caught(self, fault: MathFault, mark: int) -> MathFault:
+        """For a region, begun at the mark, that a fault ends: the fault that strict evaluation would have met first,
+        when the region may recover it. Raises it when it was launched before the region or nothing recovers it.
+        Launches of the region that strict evaluation would not have reached are forgotten."""
+        if not isinstance(fault, LaunchFault):
+            try:
+                self.barrier()
+            except LaunchFault as earlier:
+                fault = earlier
+        for node in self._listed:
+            if node.order >= mark:
+                node.listed = False
+        self._listed = [n for n in self._listed if n.order < mark]
+        if not fault.recoverable or (isinstance(fault, LaunchFault) and fault.order < mark):
+            raise fault
+        return fault
+
+    def force(self, targets: list[Node]) -> None:
+        """Run what the targets need. Raises the first fault in strict order."""
+        self._backlog = BACKLOG
+        graph = pending(targets)
+        if not graph.nodes:
+            return
+        self.stats.forces += 1
+        plan = self._plans.get(graph.key)
+        if plan is None:
+            plan = self._plans[graph.key] = self._plan(graph)
+        self.stats.steps += plan.steps
+        if not plan.run(graph.nodes, graph.externals, self.backend, self._compiled, self.watcher):
+            fault = first_fault([*self._listed, *targets], self.backend, self._compiled)
+            assert fault is not None, "a backend reported a fault that no launch has"
+            raise fault
+        if self._listed:
+            self._prune()
+
+    # --- inside ----------------------------------------------------------------------------------------------
+
+    def _launch(
+        self,
+        op: NodeOp,
+        kernel: Kernel | None,
+        inputs: tuple[Buffer, ...],
+        uniforms: tuple[Scalar, ...],
+        n: int,
+        ty: Ty,
+        span: Span,
+    ) -> Buffer:
+        if n < 0:
+            n = 0
+        order = self._order
+        self._order = order + 1
+        risky = n > 0 and kernel is not None and may_fault(kernel)
+        node = Node(op, kernel, tuple([b.node for b in inputs]), uniforms, n, ty, order, span, risky)
+        if risky:
+            node.listed = True
+            self._listed.append(node)
+        self.stats.launches += 1
+        self._backlog -= 1
+        if self._backlog < 0:
+            self.force([node])
+        return Buffer(node)
+
+    def _next(self) -> int:
+        order = self._order
+        self._order = order + 1
+        return order
+
+    def _plan(self, graph: Pending) -> Plan:
+        self.stats.planned += 1
+        types = tuple(n.type for n in graph.nodes)
+        shape = shape_of(graph)
+        return make_plan(shape, unfused(shape, types), {}, types)
+
+    def _run_listed(self, nodes: list[Node]) -> None:
+        self.force(nodes)
+        self._prune()
+
+    def _prune(self) -> None:
+        """Take what has run off the list."""
+        left = []
+        for node in self._listed:
+            if node.done:
+                node.listed = False
+            else:
+                left.append(node)
+        self._listed = left
+
+    def _storage(self, buffer: Buffer) -> Storage:
+        node = buffer.node
+        if node.storage is None:
+            self.force([node])
+        assert node.storage is not None
+        return node.storage
+
+    def _first(self, storage: Storage) -> Scalar:
+        value: Scalar = self._values(storage)[0]
+        return value
+
+    @staticmethod
+    def _values(storage: Storage) -> list[Any]:
+        data = storage.data
+        if storage.kind is Kind.BF16:
+            data = (data.astype(np.uint32) << np.uint32(16)).view(np.float32)
+        elif storage.kind is Kind.BOOL:
+            data = data.astype(np.bool_)
+        values: list[Any] = data.tolist()
+        return values
