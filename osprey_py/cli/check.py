@@ -8,7 +8,9 @@ from osprey_py.cli.options import Parser, report
 
 
 def main(argv: list[str]) -> int:
-    parser = Parser("osprey check", description="Check a program: syntax, names, types, effects, and that every kernel is pure.")
+    parser = Parser(
+        "osprey check", description="Check a program: syntax, names, types, effects, and that every kernel is pure."
+    )
     parser.add_argument("program", type=Path, help="an .osp file")
     parser.add_argument("--stats", action="store_true", help="say how many kernels were proven pure")
     options = parser.parse_args(argv)

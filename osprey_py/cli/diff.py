@@ -12,7 +12,9 @@ from osprey_py.cli.options import Parser
 
 
 def main(argv: list[str]) -> int:
-    parser = Parser("osprey diff", description="Compare two traces; exit code 0 when every byte is the same, 1 when not.")
+    parser = Parser(
+        "osprey diff", description="Compare two traces; exit code 0 when every byte is the same, 1 when not."
+    )
     parser.add_argument("a", type=Path, metavar="A")
     parser.add_argument("b", type=Path, metavar="B")
     options = parser.parse_args(argv)

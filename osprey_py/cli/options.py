@@ -59,8 +59,12 @@ def report(diagnostics: Iterable[Diagnostic]) -> None:
 
 
 def add_backend_options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--device", metavar="NAME", default="host", help="the backend that runs the kernels (default: host)")
-    parser.add_argument("--threads", metavar="N", type=positive, help="threads of the host backend (default: every core)")
+    parser.add_argument(
+        "--device", metavar="NAME", default="host", help="the backend that runs the kernels (default: host)"
+    )
+    parser.add_argument(
+        "--threads", metavar="N", type=positive, help="threads of the host backend (default: every core)"
+    )
 
 
 BACKEND_OPTIONS = ("--device", "--threads")

@@ -16,7 +16,9 @@ def main(argv: list[str]) -> int:
     )
     add_backend_options(parser)
     parser.add_argument("--plan", action="store_true", help="afterwards, say what was launched (on standard error)")
-    parser.add_argument("--no-fusion", action="store_true", help="launch every buffer by itself; the bytes are the same")
+    parser.add_argument(
+        "--no-fusion", action="store_true", help="launch every buffer by itself; the bytes are the same"
+    )
     own, rest = split_at_program(argv, BACKEND_OPTIONS)
     options = parser.parse_args(own)
     if not rest:
