@@ -1,0 +1,216 @@
+"""Matrix products in the contract's order, for any strides and storage kinds.
+
+Comes in: a `Product`: addresses, extents, strides, kinds, seed, batch dimensions. Goes out: a `Launch`: the native
+function, its argument block, how many units it has and how much scratch a thread needs; the pool runs it as one step.
+
+Each output is (((seed + a0*b0) + a1*b1) + …) over k ascending, each product rounded before it is added, one accumulator an
+output; the tests compare its bytes with the plain triple loop. The native code is compiled once per storage kind, not per
+shape. Which kernel runs and how the output is cut into units depends on the shape alone and never changes a byte.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from dataclasses import dataclass
+from functools import cache
+
+from llvmlite import ir
+
+from osprey_py.backends.host import gemm_rows, gemm_tiled
+from osprey_py.backends.host.gemm_pack import emit_pack
+from osprey_py.backends.host.gemm_step import Word
+from osprey_py.backends.host.gemm_target import Tile, choose
+from osprey_py.backends.host.native import Library, machine
+from osprey_py.backends.protocol import Kind
+
+FLOATS = (Kind.F64, Kind.F32, Kind.F16, Kind.BF16)
+
+
+@dataclass(frozen=True, slots=True)
+class Dimension:
+    """One batch dimension: its extent, and how far a step of it moves in A, B and C (0 where it does not matter)."""
+
+    extent: int
+    a: int
+    b: int
+    c: int
+
+
+@dataclass(frozen=True, slots=True)
+class Operand:
+    """An operand's first element and its strides in elements: `row` along m (A) or n (B), `depth` along k."""
+
+    address: int
+    kind: Kind
+    row: int
+    depth: int
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """C[.., i, j] = sum over k of A[.., i, k] * B[.., j, k], beginning at seed. C is binary64 at address c with strides
+    c_m and c_n. batch: outermost first."""
+
+    m: int
+    n: int
+    k: int
+    a: Operand
+    b: Operand
+    c: int
+    c_m: int
+    c_n: int = 1
+    seed: float = 0.0
+    batch: tuple[Dimension, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Epilogue:
+    """A STEP_TYPE function over output elements (in place on C), its arguments, and the scratch it needs. Only for
+    products whose c_n is 1."""
+
+    function: int
+    args: int
+    scratch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One step of a plan. args: the argument block, alive as long as this."""
+
+    function: int
+    args: ctypes.Array[ctypes.c_int64]
+    units: int
+    grain: int
+    scratch: int
+
+    @property
+    def address(self) -> int:
+        """Of the argument block."""
+        return ctypes.addressof(self.args)
+
+
+@cache
+def tile() -> Tile:
+    """The tile of this processor."""
+    host = machine()
+    return choose(host.triple, host.features)
+
+
+def tiled_text() -> str:
+    """The module of the tiled kernel."""
+    module = ir.Module("gemm")
+    gemm_tiled.emit_tiled(module, tile())
+    return str(module)
+
+
+def rows_text(kind: Kind) -> str:
+    """The module of the kernels for one row over a kind."""
+    module = ir.Module(f"gemm_rows_{kind.value}")
+    gemm_rows.emit_across(module, tile(), kind)
+    gemm_rows.emit_along(module, tile(), kind)
+    return str(module)
+
+
+@cache
+def _tiled() -> Library:
+    return machine().load(tiled_text(), ("gemm_tiled",))
+
+
+@cache
+def _packs(kind: Kind) -> Library:
+    module = ir.Module(f"gemm_pack_{kind.value}")
+    emit_pack(module, "pack_rows", kind, tile().group)
+    emit_pack(module, "pack_columns", kind, tile().width)
+    return machine().load(str(module), ("pack_rows", "pack_columns"))
+
+
+@cache
+def _rows(kind: Kind) -> Library:
+    return machine().load(rows_text(kind), ("gemm_across", "gemm_along"))
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """How a product is cut. kernel: `tiled`, `across` or `along`."""
+
+    kernel: str
+    m: int
+    n: int
+    k: int
+
+
+FEW_ROWS = 1
+"""Up to so many rows B is streamed instead of packed."""
+
+
+def cut(p: Product, threads: int, shape: Tile) -> Blocks:
+    """The blocks for a product: big enough that packing is paid for, small enough that every thread has work."""
+    batches = 1
+    for d in p.batch:
+        batches *= d.extent
+    if p.m <= FEW_ROWS and (p.b.row == 1 or p.b.depth == 1):
+        kernel = "across" if p.b.row == 1 else "along"
+        wanted = -(-4 * threads // max(1, batches))
+        n = min(1024, max(4 * shape.width, _round_up(-(-p.n // wanted), 4 * shape.width)))
+        return Blocks(kernel, max(1, p.m), n, max(1, min(p.k, 2048)))
+    k = p.k if p.k <= 384 else 256
+    most = max(shape.rows, shape.l2 // 2 // (8 * max(1, k)) // shape.rows * shape.rows)
+    m = p.m if p.m <= most else _round_up(-(-p.m // -(-p.m // most)), shape.rows)
+    rows = batches * -(-p.m // max(1, m))
+    wanted = 1 if threads == 1 else -(-4 * threads // max(1, rows))
+    n = max(4 * shape.columns, _round_up(-(-p.n // wanted), shape.columns))
+    return Blocks("tiled", max(1, m), n, max(1, k))
+
+
+def _round_up(n: int, step: int) -> int:
+    return -(-n // step) * step
+
+
+def launch(p: Product, threads: int, epilogue: Epilogue | None = None, blocks: Blocks | None = None) -> Launch:
+    """The step that computes a product. Its units may run in any order on any threads."""
+    how = cut(p, threads, tile()) if blocks is None else blocks
+    if how.kernel == "tiled":
+        function = _tiled().addresses["gemm_tiled"]
+        scratch = gemm_tiled.scratch_bytes(tile(), how.m, how.k)
+    else:
+        function = _rows(p.b.kind).addresses["gemm_" + how.kernel]
+        scratch = gemm_rows.scratch_bytes(how.n, how.k)
+    scratch = _round_up(scratch, 64)
+    blocks_m, blocks_n = -(-p.m // how.m), -(-p.n // how.n)
+    units = blocks_m * blocks_n
+    words: dict[Word, int] = {
+        Word.A: p.a.address,
+        Word.B: p.b.address,
+        Word.C: p.c,
+        Word.M: p.m,
+        Word.N: p.n,
+        Word.K: p.k,
+        Word.A_M: p.a.row,
+        Word.A_K: p.a.depth,
+        Word.B_K: p.b.depth,
+        Word.B_N: p.b.row,
+        Word.C_M: p.c_m,
+        Word.C_N: p.c_n,
+        Word.SEED: struct.unpack("<q", struct.pack("<d", p.seed))[0],
+        Word.BLOCK_M: how.m,
+        Word.BLOCK_N: how.n,
+        Word.BLOCK_K: how.k,
+        Word.BLOCKS_M: max(1, blocks_m),
+        Word.BLOCKS_N: max(1, blocks_n),
+        Word.PACK_A: _packs(p.a.kind).addresses["pack_rows"],
+        Word.PACK_B: _packs(p.b.kind).addresses["pack_columns"],
+        Word.A_SIZE: p.a.kind.itemsize,
+        Word.B_SIZE: p.b.kind.itemsize,
+        Word.EPILOGUE: 0 if epilogue is None else epilogue.function,
+        Word.EPILOGUE_ARGS: 0 if epilogue is None else epilogue.args,
+        Word.EPILOGUE_SCRATCH: scratch,
+        Word.DIMENSIONS: len(p.batch),
+    }
+    args = (ctypes.c_int64 * (Word.BATCH + 4 * len(p.batch)))()
+    for place, value in words.items():
+        args[place] = value
+    for i, d in enumerate(p.batch):
+        units *= d.extent
+        args[Word.BATCH + 4 * i : Word.BATCH + 4 * i + 4] = [d.extent, d.a, d.b, d.c]
+    return Launch(function, args, units, 1, scratch + (0 if epilogue is None else epilogue.scratch))

@@ -1,0 +1,161 @@
+"""Native threads that run plans of native steps.
+
+Comes in: a plan: for each step {function address, argument block, units, grain}. Goes out: all steps have run, each
+seeing what those before it wrote. A plan costs one foreign call however many steps it has. Units of a step may run in any
+order on any threads: what they compute must not depend on it (and never does: threads split outputs, not sums).
+
+Threads are made once, at the first plan that has work for two, and end with the process. After a fork the child makes
+its own. One thread means no threads at all.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import signal
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+import numpy.typing as npt
+
+from osprey_py.backends.host import pool_ir
+from osprey_py.backends.host.native import Library, machine
+
+_RUN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+_STOP = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+
+@cache
+def _library() -> Library:
+    return machine().load(pool_ir.text(machine().triple), ("pool_run", "pool_worker", "pool_stop"))
+
+
+@dataclass(frozen=True, slots=True)
+class PlanStep:
+    """function: address of a native step (args, lo, hi, scratch). args: address of its argument block.
+    grain: units that one claim takes."""
+
+    function: int
+    args: int
+    units: int
+    grain: int = 1
+
+
+class Plan:
+    """Steps in the form that threads walk. buffer: one row of eight words a step; a caller may write new argument
+    addresses (word 1), units (2) and grains (3) into it between runs."""
+
+    def __init__(self, steps: Sequence[PlanStep]) -> None:
+        self._room = np.zeros(8 * len(steps) + 8, np.int64)
+        skip = -self._room.ctypes.data % 64 // 8
+        self.buffer: npt.NDArray[np.int64] = self._room[skip : skip + 8 * len(steps)].reshape(len(steps), 8)
+        for row, s in zip(self.buffer, steps, strict=True):
+            row[:4] = (s.function, s.args, s.units, max(1, s.grain))
+        self.address = int(self.buffer.ctypes.data)
+
+    def __len__(self) -> int:
+        return len(self.buffer)
+
+
+class Pool:
+    """threads: how many work on a plan, the caller's included."""
+
+    def __init__(self, threads: int) -> None:
+        if threads < 1:
+            raise ValueError("a pool has one thread at least")
+        self.threads = threads
+        self._lock = threading.Lock()
+        self._workers: _Workers | None = None
+        self._run = _RUN(_library().addresses["pool_run"])
+
+    def run(self, plan: Plan, scratch: int = 0) -> None:
+        """Run all steps. scratch: bytes that each thread's steps may use (64-byte aligned, contents undefined)."""
+        steps = len(plan)
+        if steps == 0:
+            return
+        shared = self.threads > 1 and bool((plan.buffer[:, 2] > plan.buffer[:, 3]).any())
+        with self._lock:
+            workers = self._ready()
+            workers.reserve(scratch)
+            if shared:
+                workers.start()
+            self._run(workers.address, plan.address, steps, int(shared))
+
+    def _ready(self) -> _Workers:
+        """The workers of this process; those of a parent process do not exist here."""
+        if self._workers is None or self._workers.process != os.getpid():
+            self._workers = _Workers(self.threads)
+        return self._workers
+
+    def close(self) -> None:
+        """End the threads; a later plan starts new ones."""
+        with self._lock:
+            if self._workers is not None:
+                self._workers.stop()
+                self._workers = None
+
+
+class _Workers:
+    """The pool's memory and threads in one process."""
+
+    def __init__(self, threads: int) -> None:
+        self.process = os.getpid()
+        self.threads = threads
+        self._libc = ctypes.CDLL(None)
+        self._memory = _aligned(pool_ir.POOL_BYTES)
+        self._memory[:] = 0
+        self.address = int(self._memory.ctypes.data)
+        self._libc.pthread_mutex_init(ctypes.c_void_p(self.address + pool_ir.MUTEX), None)
+        self._libc.pthread_cond_init(ctypes.c_void_p(self.address + pool_ir.CONDITION), None)
+        self._scratch: list[npt.NDArray[np.uint8]] = []
+        self._places = np.zeros(threads, np.int64)
+        self._own = np.zeros((threads, 2), np.int64)
+        self._handles: list[ctypes.c_void_p] = []
+        self._memory[pool_ir.SCRATCH : pool_ir.SCRATCH + 8].view(np.int64)[0] = self._places.ctypes.data
+        self._room = -1
+
+    def reserve(self, size: int) -> None:
+        """Give every thread `size` bytes of scratch at least. No thread is inside a plan now."""
+        if size <= self._room:
+            return
+        self._scratch = [_aligned(max(size, 64)) for _ in range(self.threads)]
+        self._places[:] = [s.ctypes.data for s in self._scratch]
+        self._room = size
+
+    def start(self) -> None:
+        """Make the threads, once. They take no signals: those are for the thread that runs Python."""
+        if self._handles:
+            return
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+        try:
+            for number in range(1, self.threads):
+                self._own[number] = (self.address, number)
+                handle = ctypes.c_void_p()
+                worker = ctypes.c_void_p(_library().addresses["pool_worker"])
+                own = ctypes.c_void_p(int(self._own[number].ctypes.data))
+                if self._libc.pthread_create(ctypes.byref(handle), None, worker, own) != 0:
+                    break  # fewer threads do the same work
+                self._handles.append(handle)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        atexit.register(self.stop)
+
+    def stop(self) -> None:
+        """End and join the threads."""
+        atexit.unregister(self.stop)
+        if self._handles and self.process == os.getpid():
+            _STOP(_library().addresses["pool_stop"])(self.address)
+            for handle in self._handles:
+                self._libc.pthread_join(handle, None)
+        self._handles = []
+
+
+def _aligned(size: int) -> npt.NDArray[np.uint8]:
+    """Uninitialised bytes at a multiple of 64."""
+    room = np.empty(size + 64, np.uint8)
+    skip = -room.ctypes.data % 64
+    return room[skip : skip + size]
