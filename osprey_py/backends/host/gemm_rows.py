@@ -83,6 +83,15 @@ def emit_along(module: Value, tile: Tile, kind: Kind) -> Value:
         def weight(k: Value, lanes: int) -> Value:
             return splat(b, b.load(at(b, x, k), typ=F64, align=8), lanes)
 
+        def column(j: Value, k: Value) -> Value:
+            """One step of k for `width` columns, gathered."""
+            if width == 1:
+                return element(j, k, 1)
+            lanes = ir.Constant(vec(width), ir.Undefined)
+            for t in range(width):
+                lanes = b.insert_element(lanes, element(b.add(j, i64(t)), k, 1), i32(t))
+            return lanes
+
         def batch(count: int, j: Value) -> None:
             """count groups of `width` columns, side by side."""
             starts = [b.load(at(b, acc, b.add(j, i64(g * width))), typ=vec(width), align=8) for g in range(count)]
@@ -99,13 +108,7 @@ def emit_along(module: Value, tile: Tile, kind: Kind) -> Value:
 
             def single(k: Value, state: list[Value]) -> list[Value]:
                 w = weight(k, width)
-                after = []
-                for g, s in enumerate(state):
-                    column = ir.Constant(vec(width), ir.Undefined)
-                    for t in range(width):
-                        column = b.insert_element(column, element(b.add(j, i64(g * width + t)), k, 1), i32(t))
-                    after.append(b.fadd(s, b.fmul(w, column)))
-                return after
+                return [b.fadd(s, b.fmul(w, column(b.add(j, i64(g * width)), k))) for g, s in enumerate(state)]
 
             state = for_range(b, i64(0), blocks, width, starts, block, "block")
             state = for_range(b, blocks, deep, 1, state, single, "tail")
@@ -121,9 +124,6 @@ def emit_along(module: Value, tile: Tile, kind: Kind) -> Value:
 
         many = b.sub(columns, b.srem(columns, i64(groups * width)))
         each(b, i64(0), many, groups * width, lambda j: batch(groups, j), "many")
-        if width == 1:
-            each(b, many, columns, 1, lone, "rest")
-            return
         few = b.sub(columns, b.srem(columns, i64(width)))
         each(b, many, few, width, lambda j: batch(1, j), "few")
         each(b, few, columns, 1, lone, "rest")
