@@ -11,15 +11,15 @@ that may fault: until the flags are read, the launches must be repeatable (graph
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from osprey_py.backends.protocol import KIND_OF, Backend, Kind, Step, StepOp, Storage
 from osprey_py.graph.buffer import Memory, Node
-from osprey_py.graph.fuse import LENGTH, Group
+from osprey_py.graph.fuse import LENGTH, Fused, Group, Guard
 from osprey_py.graph.kernels import reads_only_at_index
 from osprey_py.graph.schedule import Shape
-from osprey_py.kernel.ir import Kernel
+from osprey_py.kernel.ir import Kernel, Ty
 
 CompiledCache = dict[tuple[StepOp, Kernel | None, tuple[Kind, ...]], Any]
 
@@ -49,16 +49,28 @@ class Recipe:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Plan:
-    """segments: the recipes up to the last that may fault, and the rest. kept: nodes whose results stay."""
+    """segments: the recipes up to the last that may fault, and the rest. kept: nodes whose results stay.
+    guards: ints that must be equal for the plan to be right. reasons: why a node nobody asked for is stored."""
 
     segments: tuple[tuple[Recipe, ...], tuple[Recipe, ...]]
     count: int
     kept: tuple[int, ...]
-    notes: dict[int, str] = field(default_factory=dict)
+    guards: tuple[Guard, ...]
+    reasons: dict[int, str]
 
     @property
     def steps(self) -> int:
         return len(self.segments[0]) + len(self.segments[1])
+
+    def holds(self, guard: Guard, nodes: list[Node]) -> bool:
+        (p, k), (q, j) = guard
+        a = nodes[p].length if k == LENGTH else nodes[p].uniforms[k]
+        b = nodes[q].length if j == LENGTH else nodes[q].uniforms[j]
+        return a == b
+
+    def fits(self, nodes: list[Node]) -> bool:
+        """Whether what the plan relies on is so."""
+        return all(self.holds(g, nodes) for g in self.guards)
 
     def run(
         self,
@@ -155,7 +167,7 @@ class _Frame:
         value = group.value
         total = self.lengths[value]
         if group.part == 0:
-            left = group.inputs[0] if len(group.members) == 1 else -1
+            left = group.inputs[0] if not group.members else -1
             memory = self.memories[left] if left >= 0 else None
             grown = memory is not None and memory.grown
             if (
@@ -238,12 +250,12 @@ def _watched(
     return True
 
 
-def make_plan(shape: Shape, groups: list[Group], notes: dict[int, str], types: tuple[Any, ...]) -> Plan:
+def make_plan(shape: Shape, fused: Fused, types: tuple[Ty, ...]) -> Plan:
     """Decide, once for the shape, what each step may overwrite and what it frees. types: of the nodes' results.
 
     An append may leave its result in its left side's block, so those two are never overwritten, and die with the
     block."""
-    count = shape.count
+    count, groups = shape.count, fused.groups
     kinds = [KIND_OF[t] for t in types] + list(shape.kinds)
     last: dict[int, int] = {}
     for at, group in enumerate(groups):
@@ -268,10 +280,12 @@ def make_plan(shape: Shape, groups: list[Group], notes: dict[int, str], types: t
                 kinds[group.value],
                 _overwritable(group, [v for v in frees if v not in shared], kinds),
                 frees,
-                _whole(group),
+                _whole(group, shape),
             )
         )
-    return Plan((tuple(recipes[:split]), tuple(recipes[split:])), count, tuple(sorted(stays)), notes)
+    return Plan(
+        (tuple(recipes[:split]), tuple(recipes[split:])), count, tuple(sorted(stays)), fused.guards, fused.reasons
+    )
 
 
 def _overwritable(group: Group, frees: list[int], kinds: list[Kind]) -> tuple[int, ...]:
@@ -288,12 +302,12 @@ def _overwritable(group: Group, frees: list[int], kinds: list[Kind]) -> tuple[in
     )
 
 
-def _whole(group: Group) -> int:
+def _whole(group: Group, shape: Shape) -> int:
     """The node whose uniforms are the step's, just as they are; -1 when they are picked."""
     picks = group.picks
-    if len(group.members) == 1 and all(p == picks[0][0] and k == j for j, (p, k) in enumerate(picks)):
-        return group.members[0]
-    return -1
-
-
-__all__ = ["LENGTH", "CompiledCache", "Plan", "Recipe", "Watcher", "make_plan"]
+    if not picks or picks[0][1] == LENGTH:
+        return -1
+    node = picks[0][0]
+    kernel = shape.kernels[node]
+    assert kernel is not None
+    return node if picks == tuple((node, k) for k in range(len(kernel.uniforms))) else -1

@@ -14,7 +14,7 @@ import numpy as np
 
 from osprey_py.backends.protocol import KIND_OF, Backend, Kind, Scalar, Storage
 from osprey_py.graph.buffer import Buffer, Memory, Node, NodeOp
-from osprey_py.graph.fuse import unfused
+from osprey_py.graph.fuse import Fuser
 from osprey_py.graph.kernels import IOTA, slice_kernel
 from osprey_py.graph.locate import LaunchFault, first_fault
 from osprey_py.graph.plan import CompiledCache, Plan, Watcher, make_plan
@@ -26,6 +26,9 @@ from osprey_py.source.span import NO_SPAN, Span
 
 BACKLOG = 8192
 """Launches that may pile up before the newest is run whether or not somebody reads it: memory stays bounded."""
+
+MOST_PLANS = 1024
+"""Plans kept; the oldest goes first. A program whose graphs never repeat does not fill the memory."""
 
 _NAN = np.uint64(0x7FF8000000000000).view(np.float64)
 
@@ -46,7 +49,7 @@ class Runtime:
 
     def __init__(self, backend: Backend, *, fusion: bool = True, watcher: Watcher | None = None) -> None:
         self.backend = backend
-        self.fusion = fusion
+        self.fuser = Fuser(fusion)
         self.watcher = watcher
         self.stats = Stats()
         self._order = 0
@@ -70,8 +73,10 @@ class Runtime:
     def fold(
         self, kernel: Kernel, inputs: tuple[Buffer, ...], uniforms: tuple[Scalar, ...], span: Span = NO_SPAN
     ) -> Scalar:
-        """The one element of a kernel whose result is a fold over its slots. Raises MathFault."""
+        """The one element of a kernel whose result is a fold over its slots. Raises MathFault.
+        A caller that lets go of the inputs in the call itself lets them be fused."""
         buffer = self._launch("fold", kernel, inputs, uniforms, 1, kernel.type, span)
+        del inputs
         return self._first(self._storage(buffer))
 
     def scan(
@@ -86,6 +91,7 @@ class Runtime:
         """The elements of inputs[0] whose kernel is true, in order. Runs at once, since its length can be seen.
         Raises MathFault."""
         buffer = self._launch("filter", kernel, inputs, uniforms, len(inputs[0]), inputs[0].type, span)
+        del inputs
         self.force([buffer.node])
         return buffer
 
@@ -196,8 +202,11 @@ class Runtime:
             return
         self.stats.forces += 1
         plan = self._plans.get(graph.key)
-        if plan is None:
-            plan = self._plans[graph.key] = self._plan(graph)
+        if plan is None or not plan.fits(graph.nodes):
+            plan = self._plan(graph, plan)
+            if len(self._plans) >= MOST_PLANS:
+                del self._plans[next(iter(self._plans))]
+            self._plans[graph.key] = plan
         self.stats.steps += plan.steps
         if not plan.run(graph.nodes, graph.externals, self.backend, self._compiled, self.watcher):
             fault = first_fault([*self._listed, *targets], self.backend, self._compiled)
@@ -238,11 +247,12 @@ class Runtime:
         self._order = order + 1
         return order
 
-    def _plan(self, graph: Pending) -> Plan:
+    def _plan(self, graph: Pending, before: Plan | None) -> Plan:
+        """A plan for the graph. before: one that does not fit any more; the new one relies on less."""
         self.stats.planned += 1
-        types = tuple(n.type for n in graph.nodes)
+        allowed = None if before is None else frozenset(g for g in before.guards if before.holds(g, graph.nodes))
         shape = shape_of(graph)
-        return make_plan(shape, unfused(shape, types), {}, types)
+        return make_plan(shape, self.fuser.fuse(shape, graph.nodes, allowed), tuple(n.type for n in graph.nodes))
 
     def _run_listed(self, nodes: list[Node]) -> None:
         self.force(nodes)
