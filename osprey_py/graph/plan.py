@@ -167,7 +167,7 @@ class _Frame:
         value = group.value
         total = self.lengths[value]
         if group.part == 0:
-            left = group.inputs[0] if not group.members else -1
+            left = group.extent if group.inputs == (group.extent,) else -1
             memory = self.memories[left] if left >= 0 else None
             grown = memory is not None and memory.grown
             if (
