@@ -33,7 +33,8 @@ class Builder(Protocol):
 
 class ErrorSink(Protocol):
     def __call__(self, states: Sequence[int], stack: Sequence[Any], at: int) -> None:
-        """Told that tokens[at] cannot follow. states and stack (values of the symbols so far) are read only."""
+        """Told that tokens[at] cannot follow. states: as they were when the token came, so that they tell all that could
+        have followed; stack: the values of the symbols so far. Both are read only."""
 
 
 def accepts(tables: Tables, states: Sequence[int], kind: str) -> bool:
@@ -69,6 +70,8 @@ class Machine:
         self.states = [tables.start]
         self.values: list[Any] = []
         self.spans: list[tuple[int, int]] = []
+        # What reductions have taken off the states since the last token; each left one state in their place.
+        self.taken: list[list[int]] = []
         self.actions = [builder.action(r.name) if r.name and not r.repeats else None for r in tables.rules]
 
     def run(self) -> Any:
@@ -80,7 +83,8 @@ class Machine:
             step = steps[states[-1]].get(kind)
             if step is None:
                 if not self.split(at):
-                    self.sink(states, values, at)
+                    self.sink(self.states_before(), values, at)
+                    self.taken.clear()
                     at = self.recover(at)
             elif step < 0:
                 self.reduce(-1 - step, at)
@@ -91,21 +95,24 @@ class Machine:
                 states.append(step)
                 values.append(token)
                 spans.append((token.start, token.end))
+                self.taken.clear()
                 at += 1
 
     def reduce(self, number: int, at: int) -> None:
         rule = self.tables.rules[number]
         length, states, values, spans = rule.length, self.states, self.values, self.spans
         if not rule.name:
-            states.pop()
+            self.taken.append([states.pop()])
             states.append(self.tables.steps[states[-1]][rule.origin])
             return
         if length:
             children = values[-length:]
             span = (spans[-length][0], spans[-1][1])
+            self.taken.append(states[-length:])
             del values[-length:], spans[-length:], states[-length:]
         else:
             children = []
+            self.taken.append([])
             start = self.tokens[at].start
             span = (start, start)
         if rule.repeats:
@@ -123,6 +130,15 @@ class Machine:
         values.append(value)
         spans.append(span)
         states.append(self.tables.steps[states[-1]][rule.origin])
+
+    def states_before(self) -> list[int]:
+        """The states before the reductions that the current token led to. The tables merge contexts, so a token that
+        cannot follow may still lead to some, and what could have followed is forgotten with each."""
+        states = list(self.states)
+        for taken in reversed(self.taken):
+            states.pop()
+            states.extend(taken)
+        return states
 
     def split(self, at: int) -> bool:
         """Takes `>=` apart where only the `>` of a type can stand, as in `let x: List<int>= xs`."""
@@ -145,7 +161,7 @@ class Machine:
         # Where a statement or arm could be given up, innermost first, each with the column it began at.
         places: list[tuple[int, int]] = []
         for height in range(len(self.states) - 1, -1, -1):
-            if "ERROR" in steps[self.states[height]]:
+            if steps[self.states[height]].get("ERROR", -1) >= 0:
                 start = self.spans[height][0] if height < len(self.spans) else self.tokens[at].start
                 places.append((height, self.source.position(start)[1]))
         innermost = places[0][0]

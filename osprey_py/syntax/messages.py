@@ -1,7 +1,7 @@
 """What to say about a token that cannot follow.
 
 Comes in: the parser's state and the token. Goes out: a diagnostic that names what was found, what was expected in words,
-and the remedy where there is a usual one.
+and the remedy where syntax/hints.py knows one.
 """
 
 from __future__ import annotations
@@ -9,11 +9,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from osprey_py.source.diagnostic import Diagnostic
+from osprey_py.source.diagnostic import Diagnostic, Label
 from osprey_py.source.span import Source, Span
+from osprey_py.syntax.expected import either, found, phrases
+from osprey_py.syntax.hints import CLOSERS, Stuck, hint
 from osprey_py.syntax.machine import accepts
 from osprey_py.syntax.tables import Tables
 from osprey_py.syntax.tokens import KIND_NAMES, Token
+
+_MOST = 4
+"""More alternatives than this are not listed."""
 
 
 class Explainer:
@@ -30,17 +35,23 @@ class Explainer:
         self.diagnostics: list[Diagnostic] = []
 
     def __call__(self, states: Sequence[int], stack: Sequence[Any], at: int) -> None:
-        token = self.tokens[at]
-        line = self.source.position(token.start)[0]
-        if line in self.quiet:
-            return
-        self.quiet.add(line)
-        expected = [k for k in self.tables.steps[states[-1]] if k in KIND_NAMES and accepts(self.tables, states, k)]
-        self.diagnostics.append(
-            Diagnostic(
-                "E0001",
-                f"unexpected {KIND_NAMES.get(self.kinds[at], 'text')}",
-                Span(self.source, token.start, token.end),
-                "expected " + ", ".join(sorted(KIND_NAMES[k] for k in expected)),
-            )
-        )
+        kinds = [k for k in self.tables.steps[states[-1]] if k in KIND_NAMES and accepts(self.tables, states, k)]
+        stuck = Stuck(self.source, self.tokens, self.kinds, at, frozenset(kinds), stack)
+        line = self.source.position(stuck.span.start)[0]
+        if line not in self.quiet:
+            self.quiet.add(line)
+            self.diagnostics.append(hint(stuck) or self.plain(stuck))
+
+    def plain(self, stuck: Stuck) -> Diagnostic:
+        """Expected this, found that; with the open bracket that the expected closer would close."""
+        wanted = phrases(stuck.expected)
+        what = found(stuck.token, stuck.span)
+        if not wanted or len(wanted) > _MOST:
+            title = f"{what} cannot stand here"
+        else:
+            title = f"expected {either(wanted)}, found {what}"
+        opened = stuck.open_bracket
+        labels: tuple[Label, ...] = ()
+        if opened is not None and CLOSERS[opened.kind] in stuck.expected:
+            labels = (Label(Span(self.source, opened.start, opened.end), "opened here"),)
+        return Diagnostic("E0001", title, stuck.span, "", labels)

@@ -16,6 +16,8 @@ from osprey_py.syntax.messages import Explainer
 from osprey_py.syntax.newlines import refine
 from osprey_py.syntax.tables import load
 
+_ABOUT_VALUES = frozenset(("E0009", "E0010"))
+
 
 def parse(source: Source) -> tuple[ast.File, list[Diagnostic]]:
     """The file and its syntax errors. Never raises on any text."""
@@ -26,7 +28,17 @@ def parse(source: Source) -> tuple[ast.File, list[Diagnostic]]:
     explainer = Explainer(tables, source, tokens, kinds, {source.position(d.span.start)[0] for d in lexical})
     file: ast.File = Machine(tables, source, tokens, kinds, actions, explainer).run()
     actions.finish()
-    found = [*lexical, *explainer.diagnostics, *actions.diagnostics]
+    found = [*lexical, *explainer.diagnostics]
+    broken = bool(found)
+    # What the tree says of values is only worth saying of a tree that was read whole, and once a line.
+    lines: set[int] = set()
+    for d in actions.diagnostics:
+        if d.code in _ABOUT_VALUES:
+            line = source.position(d.span.start)[0]
+            if broken or line in lines:
+                continue
+            lines.add(line)
+        found.append(d)
     return file, sorted(found, key=lambda d: (d.span.start, d.code))
 
 

@@ -1,0 +1,427 @@
+"""The usual mistakes, each with its remedy.
+
+Comes in: where the parser is stuck. Goes out: the diagnostic of the first of `RULES` that knows the mistake. A rule looks
+at the token found, its neighbours, what was expected and the symbols read so far, and says nothing unless it is sure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from osprey_py.source.diagnostic import Diagnostic, Label
+from osprey_py.source.span import Source, Span
+from osprey_py.syntax import ast
+from osprey_py.syntax.expected import either, found, phrases
+from osprey_py.syntax.foreign import FOREIGN_INFIX, FOREIGN_WORDS
+from osprey_py.syntax.tokens import END, KEYWORDS, Token
+
+CLOSERS = {"LPAR": "RPAR", "LSQB": "RSQB", "LBRACE": "RBRACE", "STRING_BEGIN": "STRING_END"}
+_OPENERS = {"RPAR": "LPAR", "RSQB": "LSQB", "RBRACE": "LBRACE"}
+_COMPARISONS = frozenset(("EQ", "NE", "LT", "LE", "GT", "GE"))
+_KEYWORD_KINDS = frozenset(KEYWORDS.values())
+_DECLARING = frozenset("LET MUT FN TYPE EFFECT MODULE IMPORT EXPORT NAMESPACE".split())
+
+
+@dataclass(frozen=True)
+class Stuck:
+    """tokens[at] cannot follow; kinds are the refined ones; expected: what could; stack: the values read so far."""
+
+    source: Source
+    tokens: Sequence[Token]
+    kinds: Sequence[str]
+    at: int
+    expected: frozenset[str]
+    stack: Sequence[Any]
+
+    @property
+    def token(self) -> Token:
+        return self.tokens[self.at]
+
+    @property
+    def kind(self) -> str:
+        return self.kinds[self.at]
+
+    @property
+    def before(self) -> str:
+        """The kind of the token before, empty at the start of the file."""
+        return self.kinds[self.at - 1] if self.at else ""
+
+    @cached_property
+    def span(self) -> Span:
+        """Of the token; the end of the file is shown behind its last token."""
+        if self.token.kind == END and self.at:
+            end = self.tokens[self.at - 1].end
+            return Span(self.source, end, end)
+        return self.span_of(self.token)
+
+    def span_of(self, token: Token) -> Span:
+        return Span(self.source, token.start, token.end)
+
+    @cached_property
+    def open_bracket(self) -> Token | None:
+        """The innermost bracket that is still open."""
+        for value in reversed(self.stack):
+            if isinstance(value, Token) and value.kind in CLOSERS:
+                return value
+        return None
+
+    @cached_property
+    def first_on_line(self) -> tuple[Token, Token]:
+        """The first two tokens of the line."""
+        k = self.at
+        while k and not self.tokens[k].starts_line:
+            k -= 1
+        return self.tokens[k], self.tokens[min(k + 1, len(self.tokens) - 1)]
+
+    @cached_property
+    def wanted(self) -> str:
+        items = phrases(self.expected)
+        return f"expected {either(items)}, found {found(self.token, self.span)}" if 0 < len(items) < 5 else ""
+
+    def says(
+        self, title: str, text: str = "", help: str = "", code: str = "E0001", labels: tuple[Label, ...] = ()
+    ) -> Diagnostic:
+        return Diagnostic(code, title, self.span, text, labels, (), help)
+
+    def advises(self, help: str) -> Diagnostic:
+        """The plain message with a remedy."""
+        return self.says(self.wanted or f"{found(self.token, self.span)} cannot stand here", help=help)
+
+
+def hint(stuck: Stuck) -> Diagnostic | None:
+    for rule in RULES:
+        diagnostic = rule(stuck)
+        if diagnostic is not None:
+            return diagnostic
+    return None
+
+
+# --- brackets ----------------------------------------------------------------------------------------------------
+
+
+def _unclosed(stuck: Stuck) -> Diagnostic | None:
+    """The file ends inside a bracket. The culprit is the first brace whose `}` stands further left than its line begins:
+    that one closed something else."""
+    opened = stuck.open_bracket
+    if stuck.kind != END or opened is None:
+        return None
+    culprit, closed_by = opened, None
+    open_braces: list[Token] = []
+    line_begins: dict[int, int] = {}
+    column = 1
+    for token in stuck.tokens:
+        if token.starts_line:
+            column = stuck.source.position(token.start)[1]
+        if token.kind == "LBRACE":
+            open_braces.append(token)
+            line_begins[token.start] = column
+        elif token.kind == "RBRACE" and open_braces:
+            brace = open_braces.pop()
+            if token.starts_line and column < line_begins[brace.start] and closed_by is None:
+                culprit, closed_by = brace, token
+    mark = stuck.span_of(culprit).text
+    labels = (
+        () if closed_by is None else (Label(stuck.span_of(closed_by), "by its place, this `}` closes an earlier `{`"),)
+    )
+    title = "this interpolation is never closed" if culprit.kind == "STRING_BEGIN" else f"this `{mark}` is never closed"
+    return Diagnostic("E0002", title, stuck.span_of(culprit), "opened here", labels)
+
+
+def _unclosed_above(s: Stuck) -> Diagnostic | None:
+    """A declaration begins on a new line while a `(` or `[` is open."""
+    opened = s.open_bracket
+    if opened is None or opened.kind == "LBRACE" or not s.token.starts_line or s.kind not in _DECLARING:
+        return None
+    if "COMMA" not in s.expected and CLOSERS[opened.kind] not in s.expected:
+        return None
+    mark = s.span_of(opened).text
+    closer = {"(": ")", "[": "]"}.get(mark, "}")
+    label = Label(s.span, f"expected `{closer}` before this")
+    return Diagnostic("E0002", f"this `{mark}` is never closed", s.span_of(opened), "opened here", (label,))
+
+
+def _stray_closer(s: Stuck) -> Diagnostic | None:
+    opener = _OPENERS.get(s.kind)
+    if opener is None:
+        return None
+    mark = s.span.text
+    opened = s.open_bracket
+    if opened is None:
+        return s.says(f"`{mark}` closes nothing", "no bracket is open here", "remove it", "E0002")
+    if opened.kind == opener:
+        return None
+    label = Label(s.span_of(opened), "still open")
+    return s.says(
+        f"`{mark}` does not close `{s.span_of(opened).text}`", "", "close the inner bracket first", "E0002", (label,)
+    )
+
+
+# --- words -------------------------------------------------------------------------------------------------------
+
+
+def _foreign_word(s: Stuck) -> Diagnostic | None:
+    for token in (s.token, s.tokens[s.at - 1]):
+        if token.kind == "NAME" and token.value in FOREIGN_INFIX:
+            return _foreign(s, token)
+    first, second = s.first_on_line
+    if (
+        first.kind == "NAME"
+        and first.value in FOREIGN_WORDS
+        and second.kind in ("NAME", "LPAR", "LBRACE", "UNDERSCORE")
+    ):
+        return _foreign(s, first)
+    return None
+
+
+def _foreign(s: Stuck, token: Token) -> Diagnostic:
+    word = str(token.value)
+    advice = FOREIGN_INFIX.get(word) or FOREIGN_WORDS[word]
+    return Diagnostic("E0001", f"`{word}` has no meaning here", s.span_of(token), help=advice)
+
+
+def _keyword_as_name(s: Stuck) -> Diagnostic | None:
+    if s.kind in _KEYWORD_KINDS and "NAME" in s.expected and "IF" not in s.expected:
+        return s.says(f"the keyword `{s.span.text}` cannot be a name", "", "choose another name")
+    return None
+
+
+def _late_namespace(s: Stuck) -> Diagnostic | None:
+    if s.kind == "NAMESPACE":
+        return s.says("`namespace` stands only at the top of a file", "", "move it above everything else")
+    return None
+
+
+def _no_arms(s: Stuck) -> Diagnostic | None:
+    if s.kind == "IN" and any(isinstance(v, Token) and v.kind == "HANDLE" for v in s.stack) and "NAME" in s.expected:
+        return s.says(
+            "a `handle` has at least one arm", "", "write what each operation does: `handle Log write m => … in …`"
+        )
+    return None
+
+
+def _else_alone(s: Stuck) -> Diagnostic | None:
+    if s.kind == "ELSE":
+        return s.says("`else` without `if`", "", "`else` follows the `}` of an `if`, whose branches are blocks")
+    return None
+
+
+# --- separators ----------------------------------------------------------------------------------------------------
+
+
+def _semicolon(s: Stuck) -> Diagnostic | None:
+    if s.kind != "SEMICOLON":
+        return None
+    return s.says("statements are not separated by `;`", "", "remove it: a statement ends where the next one begins")
+
+
+def _comma(s: Stuck) -> Diagnostic | None:
+    if s.kind != "COMMA" or s.open_bracket is None or s.open_bracket.kind != "LBRACE":
+        return None
+    if "UNDERSCORE" in s.expected and "RBRACE" in s.expected:
+        return s.says("the arms of a `match` are not separated by commas", "", "remove the comma")
+    if "LET" in s.expected:
+        return s.says("statements are not separated by commas", "", "remove the comma")
+    return None
+
+
+def _missing_comma(s: Stuck) -> Diagnostic | None:
+    if (
+        "COMMA" in s.expected
+        and s.open_bracket is not None
+        and s.kind not in ("ASSIGN", "FAT_ARROW", "BAR", END, "COLON")
+    ):
+        if s.kind in ("NEG", "POS"):
+            return _line_start_sign(s)
+        if s.kind in ("RPAR", "RSQB", "RBRACE"):
+            return None
+        return s.advises("separate the items with commas")
+    return None
+
+
+# --- one mark for another --------------------------------------------------------------------------------------------
+
+
+def _line_start_sign(s: Stuck) -> Diagnostic | None:
+    if s.kind not in ("NEG", "POS"):
+        return None
+    mark = s.span.text
+    return s.says(
+        f"this `{mark}` begins a new statement",
+        "begins a line and touches its operand",
+        f"to continue the line above, put a space after the `{mark}`; to begin another item, put a comma before it",
+    )
+
+
+def _chain(s: Stuck) -> Diagnostic | None:
+    if s.kind not in _COMPARISONS or "AND" not in s.expected:
+        return None
+    after = s.tokens[s.at + 1].kind if s.kind == "GT" else ""
+    if after == "LPAR":
+        return s.says("type arguments are not written in a call", "", "leave them out: they are inferred", code="E0016")
+    return s.says("comparisons do not chain", "", "write `a < b && b < c`", code="E0016")
+
+
+def _equals(s: Stuck) -> Diagnostic | None:
+    if s.kind != "ASSIGN":
+        return None
+    if "FAT_ARROW" in s.expected:
+        return s.advises("the body of a lambda or of an arm follows `=>`")
+    if "IF" in s.expected and "LET" not in s.expected:
+        return None
+    opened = s.open_bracket
+    if opened is not None and "RPAR" in s.expected and "COMMA" in s.expected and s.before == "NAME":
+        return s.advises("a named argument is written `name: value`; equality is `==`")
+    if "HEAD_LBRACE" in s.expected or "RPAR" in s.expected or "AND" in s.expected:
+        last = s.stack[-1] if s.stack else None
+        if isinstance(last, ast.FieldAccess) or s.before == "RSQB":
+            return s.says(
+                "only a `mut` cell is assigned", "", "values do not change: make a new record with `p { x: 3.0 }`"
+            )
+        return s.advises("equality is `==`; a name is bound with `let`")
+    return None
+
+
+def _arrow(s: Stuck) -> Diagnostic | None:
+    if s.kind == "FAT_ARROW":
+        if "ASSIGN" in s.expected and "ARROW" in s.expected:
+            return s.advises("the body of a declared function follows `=`; `=>` is for lambdas")
+        if s.before == "RPAR":
+            return s.advises("a lambda is written `fn(x) => …` or `|x| => …`")
+        if s.before == "OR":
+            return _bars(s)
+    if s.kind == "ARROW":
+        if "FAT_ARROW" in s.expected:
+            return s.advises("arms and lambdas are written with `=>`")
+        if s.before == "RPAR":
+            return s.advises("a lambda is written `fn(x) => …` or `|x| => …`")
+    return None
+
+
+def _bars(s: Stuck) -> Diagnostic | None:
+    if s.kind == "OR" or (s.kind == "FAT_ARROW" and s.before == "OR"):
+        return s.advises('a lambda without parameters is written `fn() => …`; `||` is always "or"')
+    if s.kind == "BAR":
+        if "FAT_ARROW" in s.expected:
+            return s.advises("an arm has one pattern: write an arm for each")
+        if "IF" in s.expected and "AND" not in s.expected:
+            return s.advises("a lambda is written `|x| => …`: the arrow is missing, or a parameter is wrong")
+        return s.advises('"or" is `||`; bits are combined with `bitOr`')
+    return None
+
+
+def _dot(s: Stuck) -> Diagnostic | None:
+    if s.kind == "DOT" and "IF" in s.expected and s.tokens[s.at + 1].kind == "INT":
+        return s.says("a float has digits on both sides of the point", "", f"write `0.{s.tokens[s.at + 1].value}`")
+    if s.before == "DOT" and "NAME" in s.expected and s.at >= 2 and s.kinds[s.at - 2] == "INT":
+        point = s.tokens[s.at - 1]
+        digits = s.span_of(s.tokens[s.at - 2])
+        return Diagnostic(
+            "E0006", "a float has digits on both sides of the point", s.span_of(point), help=f"write `{digits.text}.0`"
+        )
+    return None
+
+
+def _star_import(s: Stuck) -> Diagnostic | None:
+    if s.kind == "STAR" and s.before == "PATH_SEP":
+        return s.says("there is no import of everything", "", "name what is imported: `import a::b::{x, y}`")
+    return None
+
+
+# --- shapes ----------------------------------------------------------------------------------------------------------
+
+
+def _branch(s: Stuck) -> Diagnostic | None:
+    if "HEAD_LBRACE" not in s.expected or s.kind in ("ASSIGN", END):
+        return None
+    for value in reversed(s.stack):
+        if isinstance(value, Token) and value.kind == "IF":
+            return s.advises("the branches of an `if` are blocks: `if c { a } else { b }`")
+        if isinstance(value, Token) and value.kind == "MATCH":
+            return s.advises("the arms of a `match` stand in braces: `match e { pattern => value }`")
+        if isinstance(value, Token) and value.kind in CLOSERS:
+            return None
+    return None
+
+
+def _record_in_head(s: Stuck) -> Diagnostic | None:
+    """`match Point { x: 1 } { … }`: the first brace was taken for the arms."""
+    opened = s.open_bracket
+    if opened is None or s.kind != "COLON" or s.before != "NAME" or opened.kind != "LBRACE":
+        return None
+    k = max(i for i, t in enumerate(s.tokens[: s.at]) if t is opened)
+    if s.kinds[k] != "HEAD_LBRACE" or s.kinds[k - 1] != "NAME":
+        return None
+    return s.says(
+        "this `{` opens the arms or the block, not a record",
+        "",
+        "put the record in parentheses: `match (Point { x: 1.0 }) { … }`",
+        labels=(Label(s.span_of(opened), "the first `{` after the head"),),
+    )
+
+
+def _no_body(s: Stuck) -> Diagnostic | None:
+    if {"ASSIGN", "ARROW", "LBRACE"} <= s.expected and s.kind != "ASSIGN":
+        return s.advises("the body of a function follows `=`, or stands in braces")
+    return None
+
+
+def _field_without_value(s: Stuck) -> Diagnostic | None:
+    if s.kind in ("COMMA", "RBRACE") and s.expected == {"COLON"} and s.before == "NAME":
+        name = s.tokens[s.at - 1].value
+        return s.advises(f"a field is given with its value: `{name}: {name}`")
+    return None
+
+
+def _pattern_parameter(s: Stuck) -> Diagnostic | None:
+    if (
+        s.kind in ("LPAR", "LSQB", "LBRACE")
+        and {"NAME", "UNDERSCORE", "RPAR"} <= s.expected
+        and "INT" not in s.expected
+    ):
+        return s.advises("a parameter is a name; take it apart inside with `let (a, b) = p`")
+    return None
+
+
+_SIBLINGS = {
+    "LPAR": ("CALL_LPAR", "the `(` of a call stands on its callee's line"),
+}
+
+
+def _sibling(s: Stuck) -> Diagnostic | None:
+    wanted, sentence = _SIBLINGS.get(s.kind, ("", ""))
+    if wanted in s.expected and s.token.starts_line:
+        return s.says(sentence, "begins a new line", "move it up")
+    if s.kind == "FIELDS_LBRACE" and "LBRACE" in s.expected:
+        return s.advises("`{ name:` begins a record; the body of a function that gives one is written `= { name: … }`")
+    return None
+
+
+RULES: tuple[Callable[[Stuck], Diagnostic | None], ...] = (
+    _unclosed,
+    _unclosed_above,
+    _stray_closer,
+    _record_in_head,
+    _semicolon,
+    _late_namespace,
+    _star_import,
+    _dot,
+    _chain,
+    _equals,
+    _arrow,
+    _bars,
+    _foreign_word,
+    _no_arms,
+    _keyword_as_name,
+    _no_body,
+    _field_without_value,
+    _pattern_parameter,
+    _sibling,
+    _comma,
+    _branch,
+    _missing_comma,
+    _line_start_sign,
+    _else_alone,
+)
