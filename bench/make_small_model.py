@@ -23,7 +23,7 @@ from reference import byte_chars, split_words  # noqa: E402
 MERGES = 767
 """With 256 bytes and <|endoftext|> a vocabulary of 1024."""
 
-SIZES = "--layers 2 --width 128 --heads 2 --vocab 1024 --context 128 --dtype F16 --deviation 0.15 --seed 7".split()  # noqa: SIM905
+SIZES = "--layers 2 --width 128 --heads 2 --vocab 1024 --context 128 --dtype F16 --deviation 0.15 --seed 7".split()
 
 
 def learn(text: str, count: int) -> list[tuple[str, str]]:

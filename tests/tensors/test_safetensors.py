@@ -67,6 +67,7 @@ def test_reads_what_the_package_writes(
 
 
 def test_the_package_reads_what_we_write(tmp_path: Path) -> None:
+    """T1, T5, T6."""
     f64, f32 = np.array([1.5, -0.0]), np.arange(6, dtype="<f4")
     path = tmp_path / "m.safetensors"
     tensors = [
@@ -91,7 +92,7 @@ def test_the_package_reads_what_we_write(tmp_path: Path) -> None:
 
 
 def test_elements_are_read_where_they_are_mapped(tmp_path: Path) -> None:
-    """Also from an odd place in the file; the view outlives the reader and cannot be written to."""
+    """T2. Also from an odd place in the file; the view outlives the reader and cannot be written to."""
     path = tmp_path / "odd.safetensors"
     header = json.dumps({"a": entry("F64", [2], [0, 16])}).encode()
     header += b" " * ((3 - len(header)) % 8)
@@ -104,6 +105,7 @@ def test_elements_are_read_where_they_are_mapped(tmp_path: Path) -> None:
 
 
 def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
+    """T7."""
     path = str(tmp_path / "m.safetensors")
     save_tensors(path, [("a", (1,), Storage(Kind.F64, np.array([1.0])))])
     first = open_tensors(path)
@@ -171,6 +173,7 @@ EIGHT = bytes(8)
     ],
 )
 def test_a_malformed_file_says_what_is_wrong(tmp_path: Path, content: bytes, reason: str) -> None:
+    """T3."""
     path = tmp_path / "bad.safetensors"
     message = error_of(path, content)
     assert reason in message
@@ -178,7 +181,7 @@ def test_a_malformed_file_says_what_is_wrong(tmp_path: Path, content: bytes, rea
 
 
 def test_malformed_files_are_those_the_package_refuses(tmp_path: Path) -> None:
-    """A good file cut at every length, and with every byte of its header changed, is read by both or by neither."""
+    """T1. A good file cut at every length, and with every byte of its header changed, is read by both or by neither."""
     path = tmp_path / "m.safetensors"
     good = raw_file(json.dumps({"a": entry(), "b": entry("F16", [2, 2], [8, 16])}).encode(), bytes(16))
     variants = [good[:n] for n in range(len(good) + 1)]
@@ -198,6 +201,7 @@ def test_malformed_files_are_those_the_package_refuses(tmp_path: Path) -> None:
 
 
 def test_other_types_are_legal_in_a_file_and_refused_as_tensors(tmp_path: Path) -> None:
+    """T4."""
     path = tmp_path / "ints.safetensors"
     path.write_bytes(save({"ids": np.arange(3), "flag": np.array([True]), "x": np.array([2.5])}))
     file = open_tensors(str(path))
@@ -219,6 +223,7 @@ def test_the_package_knows_the_same_types(tmp_path: Path) -> None:
 
 
 def test_missing_things_are_named(tmp_path: Path) -> None:
+    """T3."""
     with pytest.raises(TensorError, match=r"nowhere\.safetensors: no such file or directory"):
         open_tensors(str(tmp_path / "nowhere.safetensors"))
     with pytest.raises(TensorError, match="is a directory"):
@@ -230,6 +235,7 @@ def test_missing_things_are_named(tmp_path: Path) -> None:
 
 
 def test_the_writer_refuses_what_it_cannot_write(tmp_path: Path) -> None:
+    """T6."""
     path = tmp_path / "m.safetensors"
     one = Storage(Kind.F64, np.array([1.0]))
     for tensors, reason in [
