@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from osprey_py.backends.oracle import OracleBackend
 from osprey_py.backends.protocol import Kind, Report, Step, Storage
 from osprey_py.kernel.ir import (
@@ -24,6 +26,7 @@ from osprey_py.kernel.ir import (
     select,
     uniform,
     var,
+    walk,
 )
 from osprey_py.source.span import Source, Span
 
@@ -72,6 +75,16 @@ def running(ty: Ty = FLOAT) -> Kernel:
     return Kernel((ty,), (), step, acc=acc, init=zero, name="running")
 
 
+def check_overlap(step: Step) -> None:
+    """An output lies over an input only where a map reads it at its index (the oracle would not notice)."""
+    for slot, storage in enumerate(step.inputs):
+        if np.shares_memory(storage.data, step.output.data):
+            assert step.op == "map" and step.kernel is not None
+            assert storage.address == step.output.address and storage.kind is step.output.kind
+            loads = [n for n in walk(step.kernel.roots) if n.op == "load" and n.attr == slot]
+            assert all(n.args[0].op == "index" for n in loads)
+
+
 class Counting(OracleBackend):
     """Counts launches and live bytes, and recycles memory so that a use after release is seen."""
 
@@ -98,5 +111,7 @@ class Counting(OracleBackend):
             self.free.setdefault((storage.kind, storage.length), []).append(storage)
 
     def run(self, steps: Sequence[Step]) -> Report:
+        for step in steps:
+            check_overlap(step)
         self.ran.extend(s.op if s.kernel is None else s.kernel.name for s in steps)
         return super().run(steps)

@@ -240,6 +240,15 @@ def test_a_guard_that_fails_means_a_plan_that_relies_on_less() -> None:
     assert go(4, 2) == [0, 0, 1, 1] and rt.stats.planned == 2
 
 
+def test_what_is_read_elsewhere_is_not_overwritten() -> None:
+    rt = Runtime(Counting())
+    back = Kernel((FLOAT,), (), gather(0, op("wsub", const(3), index()), const(0.0)), name="back")
+    x = floats(rt, 4)
+    y = rt.map(back, (x,), (), 4)
+    del x
+    assert rt.read(y) == [2.5, 2.0, 1.5, 1.0]
+
+
 def test_an_update_overwrites_what_dies_unless_it_may_fault() -> None:
     update = elementwise(
         lambda p, g, r: op("fsub", p, op("fmul", r, g)), FLOAT, FLOAT, uniforms=(FLOAT,), name="update"

@@ -11,8 +11,8 @@ import pytest
 from osprey_py.backends.protocol import Kind, Storage
 from osprey_py.graph.runtime import BACKLOG, Runtime
 from osprey_py.kernel.fault import MathFault
-from osprey_py.kernel.ir import FLOAT, INT, const
-from tests.graph.support import Counting, elementwise, op, running, span, total
+from osprey_py.kernel.ir import FLOAT, INT, Kernel, const, index, load
+from tests.graph.support import Counting, elementwise, gather, op, running, span, total
 
 DOUBLE = elementwise(lambda a: op("fmul", a, const(2.0)), FLOAT, name="double")
 INVERSE = elementwise(lambda a: op("fdiv", const(1.0), a, line=3), FLOAT, name="inverse")
@@ -212,6 +212,32 @@ def test_two_appends_to_one_buffer_do_not_meet(rt: Runtime) -> None:
     assert rt.read(base) == [1.0, 2.0, 2.0]
     assert rt.read(rt.map(DOUBLE, (left,), (), 4)) == [2.0, 4.0, 4.0, 2.0]
     assert rt.read(left) == [1.0, 2.0, 2.0, 1.0]
+
+
+def test_what_an_append_shares_is_not_overwritten(rt: Runtime) -> None:
+    """The append fills the block to its end, and its result dies in the next launch; its left side lives."""
+    one = rt.from_list([1.0], FLOAT)
+    base = rt.concat(one, one)
+    rt.get(base, 0)
+    base = rt.concat(base, one)
+    rt.get(base, 0)
+    room = len(base.node.memory.storage.data) - 3 if base.node.memory is not None else 0
+    assert room == 3
+    grown = rt.concat(base, rt.from_list([2.0] * room, FLOAT))
+    doubled = rt.map(DOUBLE, (grown,), (), 6)
+    del grown
+    assert rt.read(doubled) == [2.0] * 3 + [4.0] * 3
+    assert rt.read(base) == [1.0] * 3
+
+
+def test_a_plan_for_equal_lengths_is_not_used_for_others(rt: Runtime) -> None:
+    places = Kernel((INT, FLOAT), (), gather(1, load(0, INT, index()), const(-1.0)), name="at")
+    for n, m in ((3, 3), (3, 2), (2, 3), (4, 4), (4, 1)):
+        value = rt.map(DOUBLE, (rt.from_list([1.0] * m, FLOAT),), (), m)
+        out = rt.map(places, (rt.iota(n), value), (), n)
+        del value
+        assert rt.read(out) == [2.0] * min(n, m) + [-1.0] * (n - m)
+        del out
 
 
 def test_a_backlog_is_bounded(rt: Runtime) -> None:
