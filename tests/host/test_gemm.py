@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from osprey_py.backends.host import gemm, gemm_target
 from osprey_py.backends.host.gemm import Blocks, Dimension, Epilogue, Operand, Product
 from osprey_py.backends.host.native import machine
-from osprey_py.backends.host.pool import Plan, PlanStep, Pool
+from osprey_py.backends.host.pool import Plan, Pool
 from osprey_py.backends.protocol import Kind
 
 Array = npt.NDArray[np.float64]
@@ -83,7 +83,8 @@ def product(
 
 
 def run(step: gemm.Launch, threads: int) -> None:
-    plan = Plan([PlanStep(step.function, step.address, step.units, step.grain)])
+    plan = Plan()
+    plan.add(step.function, step.address, step.units, step.grain)
     POOLS[threads].run(plan, step.scratch)
 
 
@@ -193,6 +194,26 @@ def test_batches(threads: int) -> None:
         assert c[0, h].tobytes() == wanted.tobytes() == c[1, h].tobytes()
 
 
+@pytest.mark.parametrize("rows", [1, 14])
+def test_each_batch_may_have_its_own_number_of_terms(rows: int) -> None:
+    """B3.3: causal sums: row r of the batch has r + 2 terms."""
+    rng = np.random.default_rng(9)
+    a, b, c = rng.standard_normal((9, rows, 12)), rng.standard_normal((12, 40)), np.zeros((9, rows, 40))
+    p = Product(
+        rows,
+        40,
+        2,
+        Operand(a.ctypes.data, Kind.F64, 12, 1),
+        Operand(b.ctypes.data, Kind.F64, 1, 40),
+        c.ctypes.data,
+        40,
+        batch=(Dimension(9, rows * 12, 0, rows * 40, 1),),
+    )
+    run(gemm.launch(p, 2), 2)
+    for r in range(9):
+        assert c[r].tobytes() == plain(a[r, :, : r + 2], b[: r + 2], 0.0).tobytes()
+
+
 _DOUBLE = """
 define void @double(ptr %args, i64 %lo, i64 %hi, ptr %scratch) {
 entry:
@@ -225,10 +246,10 @@ def test_the_epilogue_sees_each_output_once(threads: int, m: int) -> None:
     wanted = plain(a, b, 0.0)
     for blocks in (None, Blocks("tiled", gemm.tile().rows, 17, 9), Blocks("across", 3, 100, 9)):
         c = np.zeros((m, 100))
-        operands = Operand(a.ctypes.data, Kind.F64, 50, 1), Operand(b.ctypes.data, Kind.F64, 1, 100)
-        p = Product(m, 100, 50, *operands, c.ctypes.data, 100)
+        p = Product(m, 100, 50, Operand(0, Kind.F64, 50, 1), Operand(0, Kind.F64, 1, 100), 0, 100)
         epilogue = Epilogue(library.addresses["double"], c.ctypes.data, 64)
-        run(gemm.launch(p, threads, epilogue, blocks), threads)
+        step = gemm.launch(p, threads, blocks).at(a.ctypes.data, b.ctypes.data, c.ctypes.data, epilogue)
+        run(step, threads)
         assert c.tobytes() == (wanted + wanted).tobytes()
 
 

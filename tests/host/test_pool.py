@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from osprey_py.backends.host.native import Library, machine
-from osprey_py.backends.host.pool import Plan, PlanStep, Pool
+from osprey_py.backends.host.pool import Plan, Pool
 
 # out[i] = 2 * in[n - 1 - i] + 1 for the units; args: {in, out, n}. Any unit needs any unit of the step before.
 _MIX = """
@@ -73,7 +73,10 @@ def chain(steps: int, n: int, grain: int) -> tuple[Plan, np.ndarray, np.ndarray,
         np.array([x.ctypes.data, y.ctypes.data, n], np.int64)
         for x, y in [(a, b) if s % 2 == 0 else (b, a) for s in range(steps)]
     ]
-    return Plan([PlanStep(function, w.ctypes.data, n, grain) for w in words]), a, b, words
+    plan = Plan(room=4)
+    for w in words:
+        plan.add(function, w.ctypes.data, n, grain)
+    return plan, a, b, words
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])
@@ -94,12 +97,18 @@ def test_steps_see_what_those_before_wrote(threads: int, n: int, grain: int) -> 
 
 def test_empty_plans_and_empty_steps() -> None:
     pool = Pool(2)
-    pool.run(Plan([]))
-    plan, a, b, words = chain(3, 4, 1)
-    plan.buffer[1, 2] = 0
+    plan = Plan()
+    pool.run(plan)
+    a, b = np.arange(4), np.zeros(4, np.int64)
+    words = [np.array([x.ctypes.data, y.ctypes.data, 4], np.int64) for x, y in ((a, b), (b, a), (a, b))]
+    for w, units in zip(words, (4, 0, 4), strict=True):
+        plan.add(code()["mix"], w.ctypes.data, units, 1)
     pool.run(plan, 64)
-    assert len(words) == 3 and len(b) == 4
     assert a.tolist() == [0, 1, 2, 3]  # the middle step was to write a
+    assert b.tolist() == [7, 5, 3, 1]
+    plan.clear()
+    pool.run(plan, 64)
+    assert (plan.steps, plan.shared) == (0, False)
     with pytest.raises(ValueError, match="one thread"):
         Pool(0)
 
@@ -188,12 +197,13 @@ def test_subnormals_are_kept_whatever_the_caller_has_set() -> None:
     text, flushing, bits, normal = _CONTROL["arm" if arm else "x86"]
     words = machine().load(text, ("set", "get"))
     put, get = (ctypes.CFUNCTYPE(None, ctypes.c_void_p)(words.addresses[n]) for n in ("set", "get"))
-    tiny, values = code()["tiny"], np.full(64, 2.0**-1022)
+    values, plan = np.full(64, 2.0**-1022), Plan()
+    plan.add(code()["tiny"], values.ctypes.data, 64, 1)
     pool = Pool(3)
     word, after = ctypes.c_uint64(flushing), ctypes.c_uint64(0)
     put(ctypes.addressof(word))
     try:
-        pool.run(Plan([PlanStep(tiny, values.ctypes.data, 64, 1)]), 64)
+        pool.run(plan, 64)
         get(ctypes.addressof(after))
     finally:
         word.value = normal

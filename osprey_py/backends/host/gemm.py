@@ -10,16 +10,17 @@ shape. Which kernel runs and how the output is cut into units depends on the sha
 
 from __future__ import annotations
 
-import ctypes
 import struct
 from dataclasses import dataclass
 from functools import cache
 
+import numpy as np
+import numpy.typing as npt
 from llvmlite import ir
 
 from osprey_py.backends.host import gemm_rows, gemm_tiled
 from osprey_py.backends.host.gemm_pack import emit_pack
-from osprey_py.backends.host.gemm_step import Word
+from osprey_py.backends.host.gemm_step import BATCH_WORDS, Word
 from osprey_py.backends.host.gemm_target import Tile, choose
 from osprey_py.backends.host.native import Library, machine
 from osprey_py.backends.protocol import Kind
@@ -29,17 +30,19 @@ FLOATS = (Kind.F64, Kind.F32, Kind.F16, Kind.BF16)
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """One batch dimension: its extent, and how far a step of it moves in A, B and C (0 where it does not matter)."""
+    """One batch dimension: its extent, how far a step of it moves in A, B and C, and how many more terms it brings."""
 
     extent: int
     a: int
     b: int
     c: int
+    terms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """An operand's first element and its strides in elements: `row` along m (A) or n (B), `depth` along k."""
+    """An operand's first element (its address, or its place in bytes in a buffer that `Launch.at` gets) and its strides in
+    elements: `row` along m (A) or n (B), `depth` along k."""
 
     address: int
     kind: Kind
@@ -65,29 +68,42 @@ class Product:
 
 
 @dataclass(frozen=True, slots=True)
-class Epilogue:
-    """A STEP_TYPE function over output elements (in place on C), its arguments, and the scratch it needs. Only for
-    products whose c_n is 1."""
-
-    function: int
-    args: int
-    scratch: int = 0
-
-
-@dataclass(frozen=True, slots=True)
 class Launch:
-    """One step of a plan. args: the argument block, alive as long as this."""
+    """One step of a plan. words: its argument block. scratch: bytes a thread needs; an epilogue's own lies behind."""
 
     function: int
-    args: ctypes.Array[ctypes.c_int64]
+    words: npt.NDArray[np.int64]
     units: int
     grain: int
     scratch: int
 
     @property
     def address(self) -> int:
-        """Of the argument block."""
-        return ctypes.addressof(self.args)
+        """Of the argument block, which lives as long as `words`."""
+        return int(self.words.ctypes.data)
+
+    def at(self, a: int, b: int, c: int, epilogue: Epilogue | None = None) -> Launch:
+        """The same step on buffers at these addresses, where the product was given places in them."""
+        words = self.words.copy()
+        words[Word.A] += a
+        words[Word.B] += b
+        words[Word.C] += c
+        scratch = self.scratch
+        if epilogue is not None:
+            words[Word.EPILOGUE] = epilogue.function
+            words[Word.EPILOGUE_ARGS] = epilogue.args
+            scratch += epilogue.scratch
+        return Launch(self.function, words, self.units, self.grain, scratch)
+
+
+@dataclass(frozen=True, slots=True)
+class Epilogue:
+    """A STEP_TYPE function over output elements (in place on C, which counts from its own start), its arguments, and the
+    scratch it needs. Only for products whose c_n is 1."""
+
+    function: int
+    args: int
+    scratch: int = 0
 
 
 @cache
@@ -147,14 +163,16 @@ FEW_ROWS = 1
 def cut(p: Product, threads: int, shape: Tile) -> Blocks:
     """The blocks for a product: big enough that packing is paid for, small enough that every thread has work."""
     batches = 1
+    most_terms = p.k
     for d in p.batch:
         batches *= d.extent
+        most_terms += max(0, d.terms) * (d.extent - 1)
     if p.m <= FEW_ROWS and (p.b.row == 1 or p.b.depth == 1):
         kernel = "across" if p.b.row == 1 else "along"
         wanted = -(-4 * threads // max(1, batches))
         n = min(1024, max(4 * shape.width, _round_up(-(-p.n // wanted), 4 * shape.width)))
-        return Blocks(kernel, max(1, p.m), n, max(1, min(p.k, 2048)))
-    k = p.k if p.k <= 384 else 256
+        return Blocks(kernel, max(1, p.m), n, max(1, min(most_terms, 2048)))
+    k = most_terms if most_terms <= 384 else 256
     most = max(shape.rows, shape.l2 // 2 // (8 * max(1, k)) // shape.rows * shape.rows)
     m = p.m if p.m <= most else _round_up(-(-p.m // -(-p.m // most)), shape.rows)
     rows = batches * -(-p.m // max(1, m))
@@ -167,7 +185,7 @@ def _round_up(n: int, step: int) -> int:
     return -(-n // step) * step
 
 
-def launch(p: Product, threads: int, epilogue: Epilogue | None = None, blocks: Blocks | None = None) -> Launch:
+def launch(p: Product, threads: int, blocks: Blocks | None = None) -> Launch:
     """The step that computes a product. Its units may run in any order on any threads."""
     how = cut(p, threads, tile()) if blocks is None else blocks
     if how.kernel == "tiled":
@@ -179,7 +197,7 @@ def launch(p: Product, threads: int, epilogue: Epilogue | None = None, blocks: B
     scratch = _round_up(scratch, 64)
     blocks_m, blocks_n = -(-p.m // how.m), -(-p.n // how.n)
     units = blocks_m * blocks_n
-    words: dict[Word, int] = {
+    values: dict[Word, int] = {
         Word.A: p.a.address,
         Word.B: p.b.address,
         Word.C: p.c,
@@ -202,15 +220,14 @@ def launch(p: Product, threads: int, epilogue: Epilogue | None = None, blocks: B
         Word.PACK_B: _packs(p.b.kind).addresses["pack_columns"],
         Word.A_SIZE: p.a.kind.itemsize,
         Word.B_SIZE: p.b.kind.itemsize,
-        Word.EPILOGUE: 0 if epilogue is None else epilogue.function,
-        Word.EPILOGUE_ARGS: 0 if epilogue is None else epilogue.args,
         Word.EPILOGUE_SCRATCH: scratch,
         Word.DIMENSIONS: len(p.batch),
     }
-    args = (ctypes.c_int64 * (Word.BATCH + 4 * len(p.batch)))()
-    for place, value in words.items():
-        args[place] = value
+    words = np.zeros(Word.BATCH + BATCH_WORDS * len(p.batch), np.int64)
+    for place, value in values.items():
+        words[place] = value
     for i, d in enumerate(p.batch):
         units *= d.extent
-        args[Word.BATCH + 4 * i : Word.BATCH + 4 * i + 4] = [d.extent, d.a, d.b, d.c]
-    return Launch(function, args, units, 1, scratch + (0 if epilogue is None else epilogue.scratch))
+        start = Word.BATCH + BATCH_WORDS * i
+        words[start : start + BATCH_WORDS] = (d.extent, d.a, d.b, d.c, d.terms)
+    return Launch(function, words, units, 1, scratch)

@@ -135,7 +135,7 @@ def _emit(module: Value, name: str, stride_word: Word, sums: object, kind: Kind)
     """The step around a kernel that adds `deep` products to each sum of a row."""
 
     def compute(b: Builder, block: Block) -> None:
-        depth, block_k = block.word(b, Word.K), block.word(b, Word.BLOCK_K)
+        depth, block_k = block.depth, block.word(b, Word.BLOCK_K)
         a_m, a_k, a_size = block.word(b, Word.A_M), block.word(b, Word.A_K), block.word(b, Word.A_SIZE)
         b_k, stride = block.word(b, Word.B_K), block.word(b, stride_word)
         c_m, c_n = block.word(b, Word.C_M), block.word(b, Word.C_N)

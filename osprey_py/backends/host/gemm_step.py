@@ -30,8 +30,8 @@ from osprey_py.backends.host.gemm_ir import (
 
 class Word(IntEnum):
     """Where things lie in a step's argument block. Strides are in elements. The epilogue is a STEP_TYPE function over
-    output elements, 0 for none. From BATCH on: four words for each batch dimension, outermost first: extent, A's, B's
-    and C's stride."""
+    output elements, 0 for none. From BATCH on: five words for each batch dimension, outermost first: extent, A's, B's
+    and C's stride, and how many more terms each further sum has."""
 
     A = 0
     B = 1
@@ -62,9 +62,12 @@ class Word(IntEnum):
     BATCH = 26
 
 
+BATCH_WORDS = 5
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One unit: `rows` x `columns` outputs. a, b, c: addresses of its first operands and output."""
+    """One unit: `rows` x `columns` outputs, sums of `depth` terms. a, b, c: addresses of its first operands and output."""
 
     args: Value
     scratch: Value
@@ -73,6 +76,7 @@ class Block:
     c: Value
     rows: Value
     columns: Value
+    depth: Value
 
     def word(self, b: Builder, k: Word) -> Value:
         return word(b, self.args, k)
@@ -95,14 +99,16 @@ def emit_step(module: Value, name: str, compute: Callable[[Builder, Block], None
         dims = get(Word.DIMENSIONS)
 
         def digit(d: Value, state: list[Value]) -> list[Value]:
-            batch, at_a, at_b, at_c = state
-            row = at(b, args, b.add(i64(Word.BATCH), b.mul(b.sub(b.sub(dims, d), i64(1)), i64(4))))
+            batch, at_a, at_b, at_c, depth = state
+            last = b.sub(b.sub(dims, d), i64(1))
+            row = at(b, args, b.add(i64(Word.BATCH), b.mul(last, i64(BATCH_WORDS))))
             place = b.srem(batch, word(b, row, 0))
             return [
                 b.sdiv(batch, word(b, row, 0)),
                 b.add(at_a, b.mul(place, word(b, row, 1))),
                 b.add(at_b, b.mul(place, word(b, row, 2))),
                 b.add(at_c, b.mul(place, word(b, row, 3))),
+                b.add(depth, b.mul(place, word(b, row, 4))),
             ]
 
         starts = [
@@ -110,8 +116,9 @@ def emit_step(module: Value, name: str, compute: Callable[[Builder, Block], None
             b.mul(i0, get(Word.A_M)),
             b.mul(j0, get(Word.B_N)),
             b.add(b.mul(i0, get(Word.C_M)), b.mul(j0, get(Word.C_N))),
+            get(Word.K),
         ]
-        _, at_a, at_b, at_c = for_range(b, i64(0), dims, 1, starts, digit, "batch")
+        _, at_a, at_b, at_c, depth = for_range(b, i64(0), dims, 1, starts, digit, "batch")
         rows = smin(b, get(Word.BLOCK_M), b.sub(get(Word.M), i0))
         columns = smin(b, get(Word.BLOCK_N), b.sub(get(Word.N), j0))
         block = Block(
@@ -122,6 +129,7 @@ def emit_step(module: Value, name: str, compute: Callable[[Builder, Block], None
             at(b, word(b, args, Word.C, PTR), at_c),
             rows,
             columns,
+            depth,
         )
         compute(b, block)
         with b.if_then(b.icmp_signed("!=", get(Word.EPILOGUE), i64(0))):

@@ -58,7 +58,7 @@ def emit_tiled(module: Value, tile: Tile) -> Value:
         b.position_at_end(after)
 
     def compute(b: Builder, block: Block) -> None:
-        depth, block_k = block.word(b, Word.K), block.word(b, Word.BLOCK_K)
+        depth, block_k = block.depth, block.word(b, Word.BLOCK_K)
         a_m, a_k = block.word(b, Word.A_M), block.word(b, Word.A_K)
         b_k, b_n = block.word(b, Word.B_K), block.word(b, Word.B_N)
         c_m, c_n = block.word(b, Word.C_M), block.word(b, Word.C_N)

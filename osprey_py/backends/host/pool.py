@@ -14,9 +14,8 @@ import atexit
 import ctypes
 import os
 import signal
+import struct
 import threading
-from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -34,31 +33,37 @@ def _library() -> Library:
     return machine().load(pool_ir.text(machine().triple), ("pool_run", "pool_worker", "pool_stop"))
 
 
-@dataclass(frozen=True, slots=True)
-class PlanStep:
-    """function: address of a native step (args, lo, hi, scratch). args: address of its argument block.
-    grain: units that one claim takes."""
-
-    function: int
-    args: int
-    units: int
-    grain: int = 1
+_FIELDS = struct.Struct("<4q")
 
 
 class Plan:
-    """Steps in the form that threads walk. buffer: one row of eight words a step; a caller may write new argument
-    addresses (word 1), units (2) and grains (3) into it between runs."""
+    """Steps in the form that threads walk. function: address of a native step (args, lo, hi, scratch); args: address of
+    its argument block; grain: units that one claim takes. Both must live until the plan has run."""
 
-    def __init__(self, steps: Sequence[PlanStep]) -> None:
-        self._room = np.zeros(8 * len(steps) + 8, np.int64)
-        skip = -self._room.ctypes.data % 64 // 8
-        self.buffer: npt.NDArray[np.int64] = self._room[skip : skip + 8 * len(steps)].reshape(len(steps), 8)
-        for row, s in zip(self.buffer, steps, strict=True):
-            row[:4] = (s.function, s.args, s.units, max(1, s.grain))
-        self.address = int(self.buffer.ctypes.data)
+    def __init__(self, room: int = 32) -> None:
+        self._room = _aligned(pool_ir.STEP_BYTES * room)
+        self._view = self._room.data
+        self.steps = 0
+        self.shared = False
 
-    def __len__(self) -> int:
-        return len(self.buffer)
+    @property
+    def address(self) -> int:
+        return int(self._room.__array_interface__["data"][0])
+
+    def clear(self) -> None:
+        self.steps = 0
+        self.shared = False
+
+    def add(self, function: int, args: int, units: int, grain: int = 1) -> None:
+        """One more step. A step that one claim takes whole is no work to share."""
+        place = pool_ir.STEP_BYTES * self.steps
+        if place == len(self._room):
+            more = _aligned(2 * place)
+            more[:place] = self._room
+            self._room, self._view = more, more.data
+        _FIELDS.pack_into(self._view, place, function, args, units, grain)
+        self.steps += 1
+        self.shared = self.shared or units > grain
 
 
 class Pool:
@@ -74,16 +79,15 @@ class Pool:
 
     def run(self, plan: Plan, scratch: int = 0) -> None:
         """Run all steps. scratch: bytes that each thread's steps may use (64-byte aligned, contents undefined)."""
-        steps = len(plan)
-        if steps == 0:
+        if plan.steps == 0:
             return
-        shared = self.threads > 1 and bool((plan.buffer[:, 2] > plan.buffer[:, 3]).any())
+        shared = self.threads > 1 and plan.shared
         with self._lock:
             workers = self._ready()
             workers.reserve(scratch)
             if shared:
                 workers.start()
-            self._run(workers.address, plan.address, steps, int(shared))
+            self._run(workers.address, plan.address, plan.steps, int(shared))
 
     def _ready(self) -> _Workers:
         """The workers of this process; those of a parent process do not exist here."""
