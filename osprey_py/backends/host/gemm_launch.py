@@ -1,0 +1,109 @@
+"""From a map kernel's contractions to steps of the matrix kernels.
+
+Comes in: a lowered map kernel with the kinds of its slots, then its launches. Goes out: for a launch that is a contraction,
+a `Found`: the native step, still without addresses, and what is left to do with the sums; `bind` gives it buffers.
+
+What a launch is depends on its integers alone, so it is found once for each set of them.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from osprey_py.backends.host import gemm
+from osprey_py.backends.protocol import Kind, Scalar, Step, Storage
+from osprey_py.kernel.contraction import Candidate, Contraction, Side, candidates, match
+from osprey_py.kernel.faults import Lowered
+from osprey_py.kernel.ir import fold_parts
+
+MOST_REMEMBERED = 512
+"""Launches that one kernel remembers; when there are more it begins anew."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Found:
+    """candidate: which fold it is, and the epilogue kernel. launch: the step on buffers at address 0.
+    epilogue: whether the epilogue kernel has to run. inside: it can run block by block, as part of the step."""
+
+    candidate: Candidate
+    contraction: Contraction
+    launch: gemm.Launch
+
+    @property
+    def epilogue(self) -> bool:
+        return self.contraction.epilogue
+
+    @property
+    def inside(self) -> bool:
+        return self.contraction.output_column == 1
+
+    def bind(self, inputs: Sequence[Storage], sums: Storage, epilogue: gemm.Epilogue | None = None) -> gemm.Launch:
+        """The step that writes the sums of these inputs."""
+        left, right = inputs[self.contraction.left.slot], inputs[self.contraction.right.slot]
+        return self.launch.at(left.address, right.address, sums.address, epilogue)
+
+
+class Contractions:
+    """What is remembered of one kernel. threads: how many will share a step's units."""
+
+    def __init__(self, kernel: Lowered, kinds: tuple[Kind, ...], threads: int) -> None:
+        self.candidates = candidates(kernel)
+        self.kinds = kinds
+        self.threads = threads
+        # A float decides nothing but the seed.
+        seeds = {fold_parts(c.fold)[1][c.acc] for c in self.candidates}
+        self._seeds = sorted({n.attr for n in seeds if n.op == "uniform" and isinstance(n.attr, int)})
+        self._found: dict[tuple[object, ...], Found | None] = {}
+
+    def find(self, lengths: Sequence[int], uniforms: Sequence[Scalar], n: int) -> Found | None:
+        """What a launch of n > 0 elements with these lengths and uniforms is."""
+        if not self.candidates:
+            return None
+        seeds = [struct.pack("<d", uniforms[k]) for k in self._seeds]
+        key = (n, *lengths, *(u for u in uniforms if not isinstance(u, float)), *seeds)
+        if key not in self._found:
+            if len(self._found) >= MOST_REMEMBERED:
+                self._found.clear()
+            self._found[key] = self._look(lengths, uniforms, n)
+        return self._found[key]
+
+    def of(self, step: Step) -> Found | None:
+        """What a step is; None too where its sums have no place to go before the epilogue takes them."""
+        if not self.candidates:
+            return None
+        found = self.find([s.length for s in step.inputs], step.uniforms, step.n)
+        return found if found is None or found.epilogue or not overlaps(step) else None
+
+    def _look(self, lengths: Sequence[int], uniforms: Sequence[Scalar], n: int) -> Found | None:
+        for candidate in self.candidates:
+            contraction = match(candidate, lengths, uniforms, n)
+            if contraction is not None:
+                return Found(candidate, contraction, gemm.launch(self._product(contraction), self.threads))
+        return None
+
+    def _product(self, c: Contraction) -> gemm.Product:
+        return gemm.Product(
+            c.m,
+            c.n,
+            c.terms,
+            self._operand(c.left),
+            self._operand(c.right),
+            0,
+            c.output_row,
+            c.output_column,
+            c.seed,
+            tuple(gemm.Dimension(b.extent, b.left, b.right, b.output, b.terms) for b in c.batch),
+        )
+
+    def _operand(self, side: Side) -> gemm.Operand:
+        kind = self.kinds[side.slot]
+        return gemm.Operand(side.offset * kind.itemsize, kind, side.row, side.depth)
+
+
+def overlaps(step: Step) -> bool:
+    """Whether the output lies on an input: then the sums must wait elsewhere, for the epilogue still reads that input."""
+    low = step.output.address
+    high = low + step.n * step.output.kind.itemsize
+    return any(s.address < high and low < s.address + s.length * s.kind.itemsize for s in step.inputs)
