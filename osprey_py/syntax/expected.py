@@ -47,6 +47,10 @@ def phrases(kinds: Iterable[str]) -> list[str]:
         take(_TYPE, "a type")
     if left - _GOES_ON or out:
         left -= _GOES_ON
+    if out:
+        left.discard(END)
+    if "ASSIGN" in left:
+        left.discard("NOT")
     rank = {kind: k for k, kind in enumerate(_ORDER)}
     ordered = sorted(left - {"ERROR"}, key=lambda k: (rank.get(k, len(rank)), k))
     return list(dict.fromkeys([*out, *(KIND_NAMES[k] for k in ordered)]))

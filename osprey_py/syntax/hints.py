@@ -13,7 +13,6 @@ from typing import Any
 
 from osprey_py.source.diagnostic import Diagnostic, Label
 from osprey_py.source.span import Source, Span
-from osprey_py.syntax import ast
 from osprey_py.syntax.expected import either, found, phrases
 from osprey_py.syntax.foreign import FOREIGN_INFIX, FOREIGN_WORDS
 from osprey_py.syntax.tokens import END, KEYWORDS, Token
@@ -275,8 +274,7 @@ def _equals(s: Stuck) -> Diagnostic | None:
     if opened is not None and "RPAR" in s.expected and "COMMA" in s.expected and s.before == "NAME":
         return s.advises("a named argument is written `name: value`; equality is `==`")
     if "HEAD_LBRACE" in s.expected or "RPAR" in s.expected or "AND" in s.expected:
-        last = s.stack[-1] if s.stack else None
-        if isinstance(last, ast.FieldAccess) or s.before == "RSQB":
+        if s.before == "RSQB" or (s.before == "NAME" and s.at >= 2 and s.kinds[s.at - 2] == "DOT"):
             return s.says(
                 "only a `mut` cell is assigned", "", "values do not change: make a new record with `p { x: 3.0 }`"
             )

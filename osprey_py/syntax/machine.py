@@ -11,10 +11,11 @@ declarations. What was given up is put on the stack as one ERROR (the alternativ
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from osprey_py.source.span import Source
-from osprey_py.syntax.tables import Tables
+from osprey_py.syntax.tables import Rule, Tables
 from osprey_py.syntax.tokens import END, Token
 
 _OPENING = frozenset("LPAR CALL_LPAR LSQB INDEX_LSQB STRING_BEGIN".split())
@@ -37,11 +38,16 @@ class ErrorSink(Protocol):
         have followed; stack: the values of the symbols so far. Both are read only."""
 
 
-def accepts(tables: Tables, states: Sequence[int], kind: str) -> bool:
-    """Whether a token of this kind can come next."""
+def accepts(tables: Tables, states: Sequence[int], kind: str, height: int = -1, pushed: tuple[int, ...] = ()) -> bool:
+    """Whether a token of this kind can come next, on the stack states[:height] (all of it when negative) + pushed."""
     steps, rules = tables.steps, tables.rules
-    depth, top = len(states), [states[-1]]  # the stack is states[: depth - 1] + top
+    # The stack is states[:below] + top; only its top changes.
+    below = len(states) if height < 0 else height
+    top = list(pushed)
     while True:
+        if not top:
+            below -= 1
+            top.append(states[below])
         step = steps[top[-1]].get(kind)
         if step is None:
             return False
@@ -51,9 +57,31 @@ def accepts(tables: Tables, states: Sequence[int], kind: str) -> bool:
         if rule.length < len(top):
             del top[len(top) - rule.length :]
         else:
-            depth -= rule.length - len(top) + 1
-            top = [states[depth - 1]]
+            below -= rule.length - len(top) + 1
+            top = [states[below]]
         top.append(steps[top[-1]][rule.origin])
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What to do for one rule. action None: the items of a repetition, added to the list in front when `extends`."""
+
+    length: int
+    origin: str
+    action: Action | None
+    extends: bool
+    gaps: tuple[int, ...]
+    spliced: tuple[int, ...]
+
+
+def _plan(rule: Rule, builder: Builder) -> _Plan | str:
+    """The origin alone for a rule that passes its only child on."""
+    if not rule.name:
+        return rule.origin
+    if rule.repeats:
+        return _Plan(rule.length, rule.origin, None, bool(rule.spliced), (), ())
+    gaps = rule.gaps if rule.spliced or any(rule.gaps) else ()
+    return _Plan(rule.length, rule.origin, builder.action(rule.name), False, gaps, rule.spliced)
 
 
 class Machine:
@@ -72,11 +100,11 @@ class Machine:
         self.spans: list[tuple[int, int]] = []
         # What reductions have taken off the states since the last token; each left one state in their place.
         self.taken: list[list[int]] = []
-        self.actions = [builder.action(r.name) if r.name and not r.repeats else None for r in tables.rules]
+        self.plans = [_plan(rule, builder) for rule in tables.rules]
 
     def run(self) -> Any:
         steps, states, values, spans = self.tables.steps, self.states, self.values, self.spans
-        tokens, kinds = self.tokens, self.kinds
+        tokens, kinds, plans, taken = self.tokens, self.kinds, self.plans, self.taken
         at = 0
         while True:
             kind = kinds[at]
@@ -84,10 +112,15 @@ class Machine:
             if step is None:
                 if not self.split(at):
                     self.sink(self.states_before(), values, at)
-                    self.taken.clear()
+                    taken.clear()
                     at = self.recover(at)
             elif step < 0:
-                self.reduce(-1 - step, at)
+                plan = plans[-1 - step]
+                if isinstance(plan, str):
+                    taken.append([states.pop()])
+                    states.append(steps[states[-1]][plan])
+                else:
+                    self.reduce(plan, at)
             elif kind == END:
                 return values[-1]
             else:
@@ -95,41 +128,32 @@ class Machine:
                 states.append(step)
                 values.append(token)
                 spans.append((token.start, token.end))
-                self.taken.clear()
+                taken.clear()
                 at += 1
 
-    def reduce(self, number: int, at: int) -> None:
-        rule = self.tables.rules[number]
-        length, states, values, spans = rule.length, self.states, self.values, self.spans
-        if not rule.name:
-            self.taken.append([states.pop()])
-            states.append(self.tables.steps[states[-1]][rule.origin])
-            return
+    def reduce(self, plan: _Plan, at: int) -> None:
+        length, states, values, spans = plan.length, self.states, self.values, self.spans
         if length:
             children = values[-length:]
-            span = (spans[-length][0], spans[-1][1])
+            start, end = spans[-length][0], spans[-1][1]
             self.taken.append(states[-length:])
             del values[-length:], spans[-length:], states[-length:]
         else:
             children = []
+            start = end = self.tokens[at].start
             self.taken.append([])
-            start = self.tokens[at].start
-            span = (start, start)
-        if rule.repeats:
-            if rule.spliced:
-                value = children[0]
-                value.extend(children[1:])
-            else:
-                value = children
+        if plan.action is not None:
+            if plan.gaps:
+                children = _arrange(children, plan.gaps, plan.spliced)
+            values.append(plan.action(children, start, end))
+        elif plan.extends:
+            gathered = children[0]
+            gathered.extend(children[1:])
+            values.append(gathered)
         else:
-            if rule.spliced or any(rule.gaps):
-                children = _arrange(children, rule.gaps, rule.spliced)
-            action = self.actions[number]
-            assert action is not None
-            value = action(children, span[0], span[1])
-        values.append(value)
-        spans.append(span)
-        states.append(self.tables.steps[states[-1]][rule.origin])
+            values.append(children)
+        spans.append((start, end))
+        states.append(self.tables.steps[states[-1]][plan.origin])
 
     def states_before(self) -> list[int]:
         """The states before the reductions that the current token led to. The tables merge contexts, so a token that
@@ -195,9 +219,8 @@ class Machine:
             at += 1
 
     def can_resume(self, height: int, kind: str) -> bool:
-        states = self.states[: height + 1]
-        states.append(self.tables.steps[states[-1]]["ERROR"])
-        return accepts(self.tables, states, kind)
+        state = self.states[height]
+        return accepts(self.tables, self.states, kind, height + 1, (self.tables.steps[state]["ERROR"],))
 
     def resume(self, height: int, at: int) -> int:
         """Puts one ERROR in place of everything above `height`."""
