@@ -25,11 +25,13 @@ CompiledCache = dict[tuple[StepOp, Kernel | None, tuple[Kind, ...]], Any]
 
 
 class Watcher(Protocol):
-    """Told of every step that ran, in profiles only (graph/trace.py)."""
+    """Told of every plan and of every step that ran, in profiles only (graph/trace.py)."""
 
-    def ran(self, plan: Plan, recipe: Recipe, step: Step, nodes: list[Node], seconds: float) -> None: ...
+    clock: Callable[[], float]
 
-    def clock(self) -> float: ...
+    def planned(self, plan: Plan, nodes: list[Node]) -> None: ...
+
+    def ran(self, recipe: Recipe, step: Step, nodes: list[Node], seconds: float) -> None: ...
 
 
 @dataclass(slots=True)
@@ -96,7 +98,7 @@ class Plan:
                 steps.append(step)
                 made.append(recipe)
             if watcher is not None:
-                if not _watched(self, watcher, steps, made, nodes, backend, counts):
+                if not _watched(watcher, steps, made, nodes, backend, counts):
                     return False
                 continue
             if not steps:
@@ -229,7 +231,6 @@ def _prepare(recipe: Recipe, step: Step, backend: Backend, compiled: CompiledCac
 
 
 def _watched(
-    plan: Plan,
     watcher: Watcher,
     steps: list[Step],
     made: list[Recipe],
@@ -246,7 +247,7 @@ def _watched(
             return False
         for kept in report.counts.values():
             counts[recipe.group.value] = kept
-        watcher.ran(plan, recipe, step, nodes, seconds)
+        watcher.ran(recipe, step, nodes, seconds)
     return True
 
 

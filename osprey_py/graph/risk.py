@@ -5,14 +5,15 @@ Comes in: a kernel. Goes out: False when no element of any launch of it can faul
 
 from __future__ import annotations
 
-from osprey_py.kernel.ir import OPS, Kernel, walk
+from osprey_py.kernel import faults
+from osprey_py.kernel.ir import Kernel
 
 _known: dict[Kernel, bool] = {}
 
 
 def may_fault(kernel: Kernel) -> bool:
-    """Whether a checked operation is left in the kernel that is not a division by a constant."""
+    """Whether a fault bit is left when faults are made into values. A kernel is looked at once."""
     known = _known.get(kernel)
     if known is None:
-        known = _known[kernel] = any(OPS[n.op].checked for n in walk(kernel.roots)) or bool(kernel.functions)
+        known = _known[kernel] = faults.may_fault(kernel)
     return known

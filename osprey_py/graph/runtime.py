@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 
 import numpy as np
@@ -17,9 +18,10 @@ from osprey_py.graph.buffer import Buffer, Memory, Node, NodeOp
 from osprey_py.graph.fuse import Fuser
 from osprey_py.graph.kernels import IOTA, slice_kernel
 from osprey_py.graph.locate import LaunchFault, first_fault
-from osprey_py.graph.plan import CompiledCache, Plan, Watcher, make_plan
+from osprey_py.graph.plan import CompiledCache, Plan, make_plan
 from osprey_py.graph.risk import may_fault
 from osprey_py.graph.schedule import Pending, pending, shape_of
+from osprey_py.graph.trace import Profile
 from osprey_py.kernel.fault import MathFault
 from osprey_py.kernel.ir import FLOAT, INT, Kernel, Ty
 from osprey_py.source.span import NO_SPAN, Span
@@ -45,12 +47,13 @@ class Stats:
 
 
 class Runtime:
-    """One program's buffers on one backend. fusion: whether launches may be merged; bytes do not depend on it."""
+    """One program's buffers on one backend. fusion: whether launches may be merged; bytes do not depend on it.
+    profile: steps run one by one, timed, for `profile_text`."""
 
-    def __init__(self, backend: Backend, *, fusion: bool = True, watcher: Watcher | None = None) -> None:
+    def __init__(self, backend: Backend, *, fusion: bool = True, profile: bool = False) -> None:
         self.backend = backend
         self.fuser = Fuser(fusion)
-        self.watcher = watcher
+        self.profile = Profile(perf_counter) if profile else None
         self.stats = Stats()
         self._order = 0
         self._backlog = BACKLOG
@@ -208,12 +211,16 @@ class Runtime:
                 del self._plans[next(iter(self._plans))]
             self._plans[graph.key] = plan
         self.stats.steps += plan.steps
-        if not plan.run(graph.nodes, graph.externals, self.backend, self._compiled, self.watcher):
+        if not plan.run(graph.nodes, graph.externals, self.backend, self._compiled, self.profile):
             fault = first_fault([*self._listed, *targets], self.backend, self._compiled)
             assert fault is not None, "a backend reported a fault that no launch has"
             raise fault
         if self._listed:
             self._prune()
+
+    def profile_text(self) -> str:
+        """What was launched; empty unless the runtime was made with `profile`."""
+        return "" if self.profile is None else self.profile.text()
 
     # --- inside ----------------------------------------------------------------------------------------------
 
@@ -252,7 +259,10 @@ class Runtime:
         self.stats.planned += 1
         allowed = None if before is None else frozenset(g for g in before.guards if before.holds(g, graph.nodes))
         shape = shape_of(graph)
-        return make_plan(shape, self.fuser.fuse(shape, graph.nodes, allowed), tuple(n.type for n in graph.nodes))
+        plan = make_plan(shape, self.fuser.fuse(shape, graph.nodes, allowed), tuple(n.type for n in graph.nodes))
+        if self.profile is not None:
+            self.profile.planned(plan, graph.nodes)
+        return plan
 
     def _run_listed(self, nodes: list[Node]) -> None:
         self.force(nodes)

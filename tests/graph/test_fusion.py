@@ -114,7 +114,6 @@ def test_costly_work_is_not_done_twice_and_cheap_work_is() -> None:
         y = rt.map(kernel, (floats(rt, 4),), (), 4)
         a, b = rt.map(INVERSE, (y,), (), 4), rt.map(TWICE, (y,), (), 4)
         del y
-        rt.barrier()
         rt.read(rt.concat(a, b))
         assert len([n for n in run(rt) if n != "copy"]) == ran, run(rt)
 
