@@ -1,0 +1,35 @@
+"""Names, types, effects and purity, match coverage: from source to the typed program.
+
+load_program(path)   a file (or a folder with one program) and all it imports
+check_source(text)   one text, for tests and tools
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from osprey_py.source.deep import call_deep
+from osprey_py.source.diagnostic import Diagnostic
+from osprey_py.source.span import Source
+
+if TYPE_CHECKING:
+    from osprey_py.check.core import Program
+
+
+def load_program(path: Path) -> tuple[Program | None, list[Diagnostic]]:
+    """The typed program of an entry file, None when there are errors; and all diagnostics, warnings too."""
+    from osprey_py.check.program import check_project
+    from osprey_py.modules.project import load_project
+
+    return call_deep(lambda: check_project(load_project(path)))
+
+
+def check_source(
+    text: str, name: str = "test.osp", folder: Path | None = None
+) -> tuple[Program | None, list[Diagnostic]]:
+    """The typed program of a text. folder: where files beside it are looked for, None for nowhere."""
+    from osprey_py.check.program import check_project
+    from osprey_py.modules.project import load_source
+
+    return call_deep(lambda: check_project(load_source(Source(name, text), folder)))

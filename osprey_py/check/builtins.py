@@ -155,9 +155,7 @@ SIGNATURES: dict[str, str] = {
     "checkFalse": "(string, bool) -> Unit !IO",
 }
 
-TEST_NAMES = frozenset(
-    "test expect check checkAll expectAll expectTrue expectFalse checkTrue checkFalse".split()
-)
+TEST_NAMES = frozenset("test expect check checkAll expectAll expectTrue expectFalse checkTrue checkFalse".split())
 """Built-ins that a file-scope declaration may redefine."""
 
 KERNEL_SCALARS = frozenset(

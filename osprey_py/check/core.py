@@ -290,6 +290,16 @@ class Constructor:
 SUCCESS = Constructor("Result", "Success", ("value",))
 ERROR = Constructor("Result", "Error", ("message",))
 
+JSON = (
+    Constructor("Json", "JsonNull", ()),
+    Constructor("Json", "JsonBool", ("0",), positional=True),
+    Constructor("Json", "JsonNumber", ("0",), positional=True),
+    Constructor("Json", "JsonString", ("0",), positional=True),
+    Constructor("Json", "JsonArray", ("0",), positional=True),
+    Constructor("Json", "JsonObject", ("0",), positional=True),
+)
+"""The built-in union that `parseJson` gives: payloads bool, float, string, List<Json> and Map<string, Json>."""
+
 
 @dataclass(frozen=True, eq=False, slots=True)
 class RecordNew(Expr):

@@ -1,0 +1,75 @@
+"""Requirements on types that became known: fields, elements, indexing, equality.
+
+Comes in: a known type and a `Need`. Goes out: the field's type, or a complaint. Spec: types-and-effects L6.5, L6.6, L6.15.
+"""
+
+from __future__ import annotations
+
+from osprey_py.check.context import Context
+from osprey_py.check.infer_names import field_names, field_type, loosen
+from osprey_py.check.mismatch import result_help
+from osprey_py.check.showing import Shower
+from osprey_py.check.terms import Need, TCon, Term, is_con, prune
+from osprey_py.check.unify import Mismatch
+from osprey_py.source.suggest import did_you_mean
+
+
+def read_field(cx: Context, t: Term, need: Need) -> Term | None:
+    """The type of the field that `need` names; None after telling that there is none."""
+    found = field_type(cx, t, need.name)
+    if found is not None:
+        return loosen(cx, found)
+    sh = Shower()
+    shown = sh.show(t)
+    names = field_names(cx, t)
+    if is_con(t, "Result"):
+        cx.tell(
+            "E0203",
+            f"`.{need.name}` needs a value, and this is a Result",
+            need.span,
+            f"read from `{shown}`",
+            help=result_help(t, sh),
+        )
+        return None
+    hint = did_you_mean(need.name, names)
+    if not hint and names:
+        hint = "its fields are " + ", ".join(f"`{n}`" for n in names)
+    t = prune(t)
+    if isinstance(t, TCon) and t.name in cx.types and len(cx.types[t.name].constructors) > 1:
+        hint = f"`{shown}` has several variants; read their fields with `match`"
+    cx.tell("E0210", f"`{shown}` has no field `{need.name}`", need.span, "no such field", help=hint)
+    return None
+
+
+def tell_need(cx: Context, t: Term, need: Need, m: Mismatch | None) -> None:
+    """A known type does not meet a requirement."""
+    sh = Shower()
+    shown = sh.show(t)
+    if need.kind == "instance":
+        cx.tell(
+            "E0305",
+            f"one effect is used at two types: `{shown}` and `{sh.show(need.types[0])}`",
+            need.span,
+            "the types differ here",
+        )
+    elif m is not None:
+        left = sh.show(m.left)
+        right = sh.show(m.right) if m.right is not None else shown
+        what = f"field `{need.name}`" if need.kind == "field" else "this"
+        cx.tell("E0201", f"expected `{right}`, found `{left}`", need.span, f"{what} has the other type")
+    elif need.kind == "element":
+        cx.tell("E0204", f"`{shown}` is no list", need.span, "a List or an Iterator is needed")
+    elif need.kind == "index":
+        help = result_help(t, sh) if is_con(t, "Result") else "a List, a Map or a string can be indexed"
+        if is_con(t, "GpuBuffer"):
+            help = "read an element of a buffer with `gpuGet(b, i)`"
+        cx.tell("E0204", f"`{shown}` cannot be indexed", need.span, "this index reads nothing", help=help)
+    elif need.kind == "equal":
+        what = "functions" if not isinstance(prune(t), TCon) else "buffers" if is_con(t, "GpuBuffer") else "iterators"
+        cx.tell(
+            "E0218",
+            f"{what} cannot be compared",
+            need.span,
+            f"this compares `{shown}`",
+            help="compare what `fromGpu` gives" if what == "buffers" else "",
+        )

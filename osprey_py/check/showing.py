@@ -1,0 +1,67 @@
+"""Types in diagnostics, the way people write them.
+
+Comes in: terms, solved or not. Goes out: text. One `Shower` a message, so that a variable has one name in it.
+"""
+
+from __future__ import annotations
+
+from osprey_py.check.effects import EffVar, find
+from osprey_py.check.terms import Kind, TCon, Term, TFun, TRecord, TTuple, TVar, prune
+
+_ORDER = ("int", "float", "bool", "string", "List", "Map", "Iterator")
+
+
+def letters(n: int) -> str:
+    """a, b, …, z, a1, b1, …"""
+    return chr(ord("a") + n % 26) + (str(n // 26) if n >= 26 else "")
+
+
+def show_kind(kind: Kind) -> str:
+    """`int or float`."""
+    names = [n for n in _ORDER if n in kind]
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " or " + names[-1]
+
+
+def show_effect(e: EffVar) -> str:
+    """` !Log` where the effect is known to have labels, else nothing."""
+    labels = sorted({label.text for label in find(e).labels})
+    return "" if not labels else f" !{labels[0]}" if len(labels) == 1 else f" ![{', '.join(labels)}]"
+
+
+class Shower:
+    def __init__(self) -> None:
+        self._names: dict[int, str] = {}
+
+    def show(self, t: Term) -> str:
+        t = prune(t)
+        match t:
+            case TVar():
+                return self._variable(t)
+            case TCon(name="Result", args=(value, error)):
+                e = prune(error)
+                shown = "Error" if isinstance(e, TCon) and e.name == "string" else self.show(e)
+                return f"Result<{self.show(value)}, {shown}>"
+            case TCon(name=name, args=args):
+                short = name.rsplit("::", 1)[-1]
+                return f"{short}<{', '.join(map(self.show, args))}>" if args else short
+            case TFun(params=params, result=result, eff=eff):
+                return f"({', '.join(map(self.show, params))}) -> {self.show(result)}{show_effect(eff)}"
+            case TTuple(items=items):
+                return f"({', '.join(map(self.show, items))})"
+            case TRecord(fields=fields):
+                return "{ " + ", ".join(f"{n}: {self.show(f)}" for n, f in fields) + " }"
+        raise TypeError(t)
+
+    def _variable(self, v: TVar) -> str:
+        if v.name:
+            return v.name
+        if (
+            v.kind is not None
+            and v.id not in self._names
+            and len(v.kind) <= 4
+            and v.kind <= {"int", "float", "bool", "string"}
+        ):
+            return show_kind(v.kind)
+        if v.id not in self._names:
+            self._names[v.id] = letters(len(self._names))
+        return self._names[v.id]
