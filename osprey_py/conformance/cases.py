@@ -28,6 +28,7 @@ from osprey_py.kernel.ir import (
     fold,
     index,
     inrange,
+    length,
     load,
     loop,
     select,
@@ -224,6 +225,10 @@ def structures() -> Iterator[Case]:
     # Rows of different lengths, summed each in its own order.
     triangle = Kernel((FLOAT,), (), _sum_of(_int("wadd", index(), const(1)), lambda at: load(0, FLOAT, at)))
     yield Case("triangular sums", "map", triangle, (_numbers(70, 3),), (), 70)
+
+    # An index counted from the end.
+    backward = load(0, FLOAT, _int("sub", _int("sub", length(0), const(1)), index()))
+    yield Case("reversed by its length", "map", Kernel((FLOAT,), (), backward), (_numbers(41, 6),), (), 41)
 
     # A gather that misses at both ends.
     place = _int("wsub", _int("wmul", index(), const(3)), const(10))
