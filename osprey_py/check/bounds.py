@@ -83,10 +83,7 @@ def _kernel(cx: Context, sink: Sink, root: Sink, label: Label, reason: Reason) -
     arguments = cx.call_arguments.get(span, ())
     primary = arguments[-1] if arguments and len(steps) == 1 else span
     builtin = root.what.removeprefix("kernel ")
-    if len(steps) > 1:
-        text = f"`{steps[0][1]}` makes its argument a kernel"
-    else:
-        text = f"a kernel of `{builtin}`"
+    text = f"`{steps[0][1]}` makes its argument a kernel" if len(steps) > 1 else f"a kernel of `{builtin}`"
     marks = [(s, f"`{c}` is given it here") for s, c in steps[1:]]
     marks.extend(chain_marks(label, reason, primary))
     cx.tell(

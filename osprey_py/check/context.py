@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Protocol
 
 from osprey_py.check import core
 from osprey_py.check.effects import ASSIGN, EffVar, Label, Reason, Sink, Step
@@ -182,8 +181,8 @@ class Side:
     resuming: set[ast.Node] = field(default_factory=set)
 
 
-class Infer(Protocol):
-    def __call__(self, cx: Context, expr: ast.Expr, env: Env, expected: Term | None) -> Term: ...
+Infer = Callable[..., Term]
+"""(context, expression of one class, env, expected) -> its type."""
 
 
 class Context:
@@ -201,7 +200,7 @@ class Context:
         self.retries: list[Callable[[bool], bool]] = []
         self.refused: list[tuple[Sink, Label, Reason]] = []
         self.builtin_schemes: dict[str, Scheme] = {}
-        self.call_arguments: dict[Step, tuple[Span, ...]] = {}
+        self.call_arguments: dict[Span, tuple[Span, ...]] = {}
         self.read_field: Callable[[Term, Need], Term | None] = lambda t, n: None
         self.tell_need: Callable[[Term, Need, Mismatch | None], None] = lambda t, n, m: None
         self.unifier = Unifier(lambda t, n: self.read_field(t, n), lambda t, n, m: self.tell_need(t, n, m))

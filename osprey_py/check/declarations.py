@@ -157,10 +157,10 @@ class _Group:
                 for v in variants:
                     self._add(typedef, v.name, v.fields, v.positional, r, symbols.get(v.name.text))
             case ast.AliasDecl():
-                name = lone_variant(decl, self.type_names)
-                assert name is not None
+                lone = lone_variant(decl, self.type_names)
+                assert lone is not None
                 symbols = {v.name: v for v in self.variants.get(s, ())}
-                self._add(typedef, name, (), False, r, symbols.get(name.text))
+                self._add(typedef, lone, (), False, r, symbols.get(lone.text))
 
     def _add(
         self,

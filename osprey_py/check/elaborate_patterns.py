@@ -40,10 +40,7 @@ class Patterns:
 
     def _constructor(self, p: ast.ConstructorPattern) -> core.Pattern:
         found = self._side.constructors.get(p)
-        if found is not None:
-            constructor = found.core
-        else:
-            constructor = core.SUCCESS if p.path[-1].text == "Success" else core.ERROR
+        constructor = found.core if found is not None else core.SUCCESS if p.path[-1].text == "Success" else core.ERROR
         if p.positional is not None:
             fields = zip(constructor.fields, p.positional, strict=True)
             return core.PConstructor(constructor, tuple((n, self.pattern(q)) for n, q in fields))

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
-from functools import cache
 
 from osprey_py.modules.declare import pattern_names
 from osprey_py.syntax import ast
@@ -16,9 +15,18 @@ from osprey_py.syntax import ast
 Path = tuple[ast.Name, ...]
 
 
-@cache
-def _child_fields(cls: type[ast.Node]) -> tuple[str, ...]:
-    return tuple(f.name for f in fields(cls) if f.name not in ("span", "op_span", "doc", "exported", "op", "kind"))
+_PLAIN = frozenset({"span", "op_span", "doc", "exported", "op", "kind"})
+_known_fields: dict[str, tuple[str, ...]] = {}
+
+
+def _child_fields(node: ast.Node) -> tuple[str, ...]:
+    """The attributes that may hold nodes."""
+    name = type(node).__name__
+    known = _known_fields.get(name)
+    if known is None:
+        known = tuple(f.name for f in fields(node) if f.name not in _PLAIN)
+        _known_fields[name] = known
+    return known
 
 
 def mentioned(node: ast.Node) -> list[Path]:
@@ -93,7 +101,7 @@ def _walk(node: object, names: _Names, found: list[Path]) -> None:
         case ast.Name() | ast.TypeExpr() | ast.EffectRef() | ast.Pattern():
             pass
         case ast.Node():
-            for f in _child_fields(type(node)):
+            for f in _child_fields(node):
                 _walk(getattr(node, f), names, found)
         case tuple():
             for item in node:
@@ -120,5 +128,5 @@ def lambdas_apart(node: ast.Node) -> Iterator[Path]:
         elif isinstance(n, tuple):
             stack.extend(n)
         elif isinstance(n, ast.Node):
-            stack.extend(getattr(n, f) for f in _child_fields(type(n)))
+            stack.extend(getattr(n, f) for f in _child_fields(n))
     yield from (p for p in mentioned(node) if id(p) not in inside)

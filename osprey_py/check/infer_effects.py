@@ -68,12 +68,12 @@ def _wrong_count(cx: Context, expr: ast.Perform, effect: EffectDef, operation: O
 def effect_instance(cx: Context, effect: EffectDef, args: tuple[object, ...]) -> Instance:
     """The mapping of an effect's parameters and hidden parameters to `args`."""
     instance = Instance(cx.unifier, cx.level, None)
-    own = (*effect.params, *effect.hidden)
-    for parameter, arg in zip(own, args, strict=True):
+    own = [*(v.id for v in effect.params), *(e.id for e in effect.hidden)]
+    for identity, arg in zip(own, args, strict=True):
         if isinstance(arg, Term):
-            instance.types[parameter.id] = arg
+            instance.types[identity] = arg
         elif isinstance(arg, EffVar):
-            instance.effects[parameter.id] = arg
+            instance.effects[identity] = arg
     return instance
 
 

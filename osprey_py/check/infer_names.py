@@ -12,11 +12,12 @@ from osprey_py.check.builtins import SIGNATURES
 from osprey_py.check.context import ConstructorDef, Context, Env, Global, Local, Target, TypeDef
 from osprey_py.check.effects import Step
 from osprey_py.check.mismatch import expect
-from osprey_py.check.names import resolve
+from osprey_py.check.names import quiet_look, resolve
 from osprey_py.check.schemes import Instance
 from osprey_py.check.signatures import builtin_scheme
 from osprey_py.check.terms import Need, TCon, Term, TFun, TRecord, TTuple, list_of, prune, walk
 from osprey_py.check.written_types import fresh_hidden
+from osprey_py.modules.spaces import Symbol
 from osprey_py.source.span import Span
 from osprey_py.source.suggest import did_you_mean
 from osprey_py.syntax import ast
@@ -150,15 +151,13 @@ def success_or_error(cx: Context, name: str) -> tuple[Term, tuple[tuple[str, Ter
 
 def find_constructor(cx: Context, path: tuple[ast.Name, ...], env: Env) -> ConstructorDef | None:
     """A record or variant by the name that a literal or pattern gives; None after telling."""
-    from osprey_py.check.names import quiet_look
-
     symbol = quiet_look(env.space, path, "value")
     if symbol is not None and symbol.what == "variant":
         found = cx.symbols.get(symbol)
         return found if isinstance(found, ConstructorDef) else None
     symbol = quiet_look(env.space, path, "type")
     if symbol is not None:
-        typedef = cx.symbols.get(aliased(cx, symbol))
+        typedef = cx.symbols.get(aliased(symbol))
         if isinstance(typedef, TypeDef):
             if typedef.is_record:
                 return next(iter(typedef.constructors.values()), None)
@@ -177,13 +176,10 @@ def find_constructor(cx: Context, path: tuple[ast.Name, ...], env: Env) -> Const
     return None
 
 
-def aliased(cx: Context, symbol: object) -> object:
+def aliased(symbol: Symbol) -> Symbol:
     """The symbol that an alias of a declared type stands for, seen through chains of aliases."""
-    from osprey_py.check.names import quiet_look
-    from osprey_py.modules.spaces import Symbol
-
     for _ in range(100):
-        if not (isinstance(symbol, Symbol) and symbol.what == "alias" and isinstance(symbol.decl, ast.AliasDecl)):
+        if not (symbol.what == "alias" and isinstance(symbol.decl, ast.AliasDecl)):
             break
         target = symbol.decl.target
         if not isinstance(target, ast.TypeName) or symbol.space is None:

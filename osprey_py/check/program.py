@@ -67,7 +67,7 @@ RULES: dict[type[ast.Expr], Infer] = {
     ast.Perform: perform,
     ast.Handle: handle,
     ast.Resume: resume,
-}  # type: ignore[dict-item]
+}
 
 
 def check_project(project: Project) -> tuple[core.Program | None, list[Diagnostic]]:

@@ -108,9 +108,9 @@ def _flows(effs: list[EffVar], level: int) -> list[Flow]:
         flows.extend(Flow(e, end, key[3]) for key, end in sinks.items())
     for e in effs:
         for start in _outer_sources(e, interface, level):
-            minus = _reach(start, lambda v: v.id not in interface and v.level > level and v.sink is None).get(e)
-            if minus is not None:
-                flows.append(Flow(start, e, minus))
+            taken = _reach(start, lambda v: v.id not in interface and v.level > level and v.sink is None).get(e)
+            if taken is not None:
+                flows.append(Flow(start, e, taken))
     return flows
 
 

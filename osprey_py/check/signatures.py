@@ -66,7 +66,7 @@ class _Reader:
     def __init__(self, cx: Context, name: str) -> None:
         self.cx = cx
         self.name = name
-        self.tokens = _TOKEN.findall(SIGNATURES[name])
+        self.tokens: list[str] = _TOKEN.findall(SIGNATURES[name])
         self.at = 0
         self.vars: dict[str, TVar] = {}
         self.effects: dict[str, EffVar] = {}

@@ -26,7 +26,7 @@ def check_startup(cx: Context, placed: list[Placed]) -> None:
     for i, p in enumerate(placed):
         if isinstance(p.decl, ast.FunctionDecl):
             continue
-        work = [(s, ()) for s in named(p, True)]
+        work: list[tuple[Symbol, tuple[str, ...]]] = [(s, ()) for s in named(p, True)]
         seen: set[Symbol] = set()
         while work:
             s, through = work.pop(0)

@@ -15,7 +15,8 @@ from osprey_py.modules.declare import declare, declared_types
 from osprey_py.modules.imports import resolve_imports
 from osprey_py.modules.paths import files_by_namespace, read_text, stdlib_path
 from osprey_py.modules.spaces import BUILTINS, SORTS, Space, Symbol
-from osprey_py.source.diagnostic import Diagnostic, Label
+from osprey_py.source.diagnostic import Diagnostic, Label, OspreyError
+from osprey_py.source.load import read_source
 from osprey_py.source.span import NO_SPAN, Source, Span
 from osprey_py.syntax import ast
 from osprey_py.syntax.parser import parse
@@ -92,22 +93,11 @@ class _Loader:
 
     def read(self, path: Path, show: str) -> ast.File | None:
         try:
-            text = read_text(path)
-        except OSError as error:
-            reason = error.strerror or "cannot be read"
-            self._tell(Diagnostic("E0109", f"cannot read {show}: {reason}", Span(Source(show, ""), 0, 0)))
+            source = read_source(path)
+        except OspreyError as error:
+            self.project.diagnostics.extend(error.diagnostics)
             return None
-        except UnicodeDecodeError as error:
-            self._tell(
-                Diagnostic(
-                    "E0109",
-                    f"cannot read {show}: it is not UTF-8",
-                    Span(Source(show, ""), 0, 0),
-                    notes=(f"the first bad byte is at offset {error.start}",),
-                )
-            )
-            return None
-        return self.parse(Source(show, text))
+        return self.parse(Source(show, source.text))
 
     def parse(self, source: Source) -> ast.File | None:
         file, told = parse(source)

@@ -18,11 +18,12 @@ def closest(name: str, known: Iterable[str]) -> str | None:
     """The known name at the least distance, if that is small for its length; ties by the order given."""
     limit = max(1, (len(name) + 1) // 3)
     best: str | None = None
+    best_distance = limit + 1
     for candidate in dict.fromkeys(known):
         if candidate == name or abs(len(candidate) - len(name)) > limit:
             continue
         d = 0 if candidate.lower() == name.lower() else distance(name, candidate, limit)
-        if d <= limit and (best is None or d < best_distance):
+        if d < best_distance:
             best, best_distance = candidate, d
     return best
 
