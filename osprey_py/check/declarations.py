@@ -183,7 +183,9 @@ class _Group:
                 )
             seen.setdefault(n.text, n.span)
         typed = tuple((n.text, read_type(r, t)) for n, t in fields)
-        constructor = core.Constructor(typedef.name, name.text, tuple(n for n, _ in typed), positional)
+        constructor = core.BUILT_IN.get((typedef.name, name.text)) or core.Constructor(
+            typedef.name, name.text, tuple(n for n, _ in typed), positional
+        )
         definition = ConstructorDef(constructor, typedef, typed, name.span)
         typedef.constructors[name.text] = definition
         if symbol is not None and symbol.what == "variant":
