@@ -156,8 +156,11 @@ class Blocks:
     k: int
 
 
-FEW_ROWS = 1
-"""Up to so many rows B is streamed instead of packed."""
+FEW_ACROSS, FEW_ALONG = 8, 2
+"""Up to so many rows B is streamed instead of packed: where its columns are contiguous, and where its depth is."""
+
+WORTH_A_CLAIM = 100_000
+"""Multiplications and additions that are worth handing to another thread, about two microseconds of them."""
 
 
 def cut(p: Product, threads: int, shape: Tile) -> Blocks:
@@ -167,8 +170,10 @@ def cut(p: Product, threads: int, shape: Tile) -> Blocks:
     for d in p.batch:
         batches *= d.extent
         most_terms += max(0, d.terms) * (d.extent - 1)
-    if p.m <= FEW_ROWS and (p.b.row == 1 or p.b.depth == 1):
-        kernel = "across" if p.b.row == 1 else "along"
+    kernel = "across" if p.b.row == 1 and p.m <= FEW_ACROSS else "tiled"
+    if p.b.row != 1 and p.b.depth == 1 and p.m <= FEW_ALONG:
+        kernel = "along"
+    if kernel != "tiled":
         wanted = -(-4 * threads // max(1, batches))
         n = min(1024, max(4 * shape.width, _round_up(-(-p.n // wanted), 4 * shape.width)))
         return Blocks(kernel, max(1, p.m), n, max(1, min(most_terms, 2048)))
@@ -193,7 +198,7 @@ def launch(p: Product, threads: int, blocks: Blocks | None = None) -> Launch:
         scratch = gemm_tiled.scratch_bytes(tile(), how.m, how.k)
     else:
         function = _rows(p.b.kind).addresses["gemm_" + how.kernel]
-        scratch = gemm_rows.scratch_bytes(how.n, how.k)
+        scratch = gemm_rows.scratch_bytes(how.m, how.n, how.k)
     scratch = _round_up(scratch, 64)
     blocks_m, blocks_n = -(-p.m // how.m), -(-p.n // how.n)
     units = blocks_m * blocks_n
@@ -230,4 +235,5 @@ def launch(p: Product, threads: int, blocks: Blocks | None = None) -> Launch:
         units *= d.extent
         start = Word.BATCH + BATCH_WORDS * i
         words[start : start + BATCH_WORDS] = (d.extent, d.a, d.b, d.c, d.terms)
-    return Launch(function, words, units, 1, scratch)
+    work = 2 * how.m * min(how.n, p.n) * max(1, p.k)
+    return Launch(function, words, units, max(1, WORTH_A_CLAIM // work), scratch)
