@@ -1,0 +1,7 @@
+"""The built-ins, one module a family. Importing this package registers them all (eval/registry.py)."""
+
+from __future__ import annotations
+
+from osprey_py.eval.library import files, gpu, json, lists, maps, scalars, tests, text, unicode
+
+FAMILIES = (files, gpu, json, lists, maps, scalars, tests, text, unicode)

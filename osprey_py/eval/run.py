@@ -1,0 +1,140 @@
+"""Run a checked program.
+
+Comes in: a Program and what it may touch. Goes out: the exit code; a fault that nothing recovered is one rendered
+diagnostic on standard error (spec/evaluation V7).
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any, TextIO
+
+from osprey_py.check.core import Program
+from osprey_py.kernel.fault import MathFault
+from osprey_py.source.diagnostic import Diagnostic, Label
+
+STACK_SIZES = (1 << 30, 1 << 29, 1 << 28, 1 << 26)
+"""Bytes of C stack to try for the program's thread. It is reserved, not touched: deep recursion needs it."""
+RECURSION_LIMIT = 1_200_000
+"""Python frames: twelve for each frame of the language's own limit."""
+
+FAULT_CODES = {
+    "integer overflow": "E0501",
+    "division by zero": "E0502",
+    "shift out of range": "E0503",
+    "not an integer in range": "E0504",
+    "recursion too deep": "E0505",
+}
+OTHER_FAULT = "E0506"
+
+
+def run_program(
+    program: Program,
+    *,
+    args: Sequence[str] = (),
+    runtime: Any,
+    stdout: TextIO | None = None,
+    stderr: TextIO | None = None,
+    stdin: TextIO | None = None,
+    test_filter: str | None = None,
+) -> int:
+    """Run startup code and main. 0, 1 (a fault, or a failed test), or what the program gives to `exit`."""
+    from osprey_py.eval.world import World
+
+    world = World(runtime, stdout or sys.stdout, stderr or sys.stderr, stdin or sys.stdin, tuple(args))
+    if test_filter is not None:
+        world.extra["filter"] = test_filter
+    return on_big_stack(lambda: _run(program, world))
+
+
+def _run(program: Program, world: Any) -> int:
+    from osprey_py.eval.library.tests import finish
+    from osprey_py.eval.unit import Unit
+    from osprey_py.eval.world import ProgramExit
+    from osprey_py.kernel.extract import Extractor
+
+    world.extractor = Extractor(program)
+    startup = Unit(program).instantiate(world)["startup"]
+    try:
+        try:
+            startup()
+            world.runtime.barrier()
+        except RecursionError:
+            raise MathFault("recursion too deep", program_span(program), recoverable=False) from None
+        except MathFault as fault:
+            raise world.runtime.caught(fault, 0) from None
+    except MathFault as fault:
+        _report(fault, world.stderr)
+        return 1
+    except ProgramExit as leaving:
+        finish(world)
+        return leaving.code
+    return 0 if finish(world) else 1
+
+
+def program_span(program: Program) -> Any:
+    """A span for faults that have no place of their own: the main function's, or the first statement's."""
+    if program.main is not None:
+        return program.functions[program.main].span
+    return program.startup[0].span
+
+
+def fault_diagnostic(fault: MathFault) -> Diagnostic:
+    """The diagnostic of a fault that ended a program."""
+    notes: tuple[str, ...] = ()
+    labels: tuple[Label, ...] = ()
+    if fault.element is not None:
+        notes = (f"in a kernel, at element {fault.element}",)
+    if fault.launch is not None and fault.launch != fault.span:
+        labels = (Label(fault.launch, "launched here"),)
+    code = FAULT_CODES.get(fault.message, OTHER_FAULT)
+    return Diagnostic(code, fault.message, fault.span, "this operation", labels, notes)
+
+
+def _report(fault: MathFault, stderr: TextIO) -> None:
+    from osprey_py.cli.options import use_colour
+    from osprey_py.source.render import render
+
+    print(render(fault_diagnostic(fault), color=use_colour(stderr)), file=stderr)
+
+
+def on_big_stack(action: Callable[[], int]) -> int:
+    """Run in a thread whose C stack lets recursion go as deep as the language says. What it raises is raised here."""
+    outcome: list[Any] = []
+
+    def work() -> None:
+        try:
+            outcome.append((action(), None))
+        except BaseException as e:
+            outcome.append((1, e))
+
+    limit = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(limit, RECURSION_LIMIT))
+    try:
+        thread = _start(work)
+        thread.join()
+    finally:
+        sys.setrecursionlimit(limit)
+    code, error = outcome[0]
+    if error is not None:
+        raise error
+    return int(code)
+
+
+def _start(work: Callable[[], None]) -> threading.Thread:
+    """The thread, with the largest of STACK_SIZES that the system grants."""
+    before = threading.stack_size()
+    try:
+        for size in STACK_SIZES:
+            thread = threading.Thread(target=work, name="osprey", daemon=True)
+            try:
+                threading.stack_size(size)
+                thread.start()
+            except (ValueError, RuntimeError):
+                continue
+            return thread
+    finally:
+        threading.stack_size(before)
+    raise MemoryError("no thread can be started")
