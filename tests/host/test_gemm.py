@@ -84,7 +84,7 @@ def product(
 
 def run(step: gemm.Launch, threads: int) -> None:
     plan = Plan()
-    plan.add(step.function, step.address, step.units, step.grain)
+    plan.add(step.function, step.address, step.units, 1)
     POOLS[threads].run(plan, step.scratch)
 
 

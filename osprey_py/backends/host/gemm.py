@@ -235,5 +235,5 @@ def launch(p: Product, threads: int, blocks: Blocks | None = None) -> Launch:
         units *= d.extent
         start = Word.BATCH + BATCH_WORDS * i
         words[start : start + BATCH_WORDS] = (d.extent, d.a, d.b, d.c, d.terms)
-    work = 2 * how.m * min(how.n, p.n) * max(1, p.k)
+    work = 2 * max(1, how.m * min(how.n, p.n) * p.k)
     return Launch(function, words, units, max(1, WORTH_A_CLAIM // work), scratch)
