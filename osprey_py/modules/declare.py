@@ -38,9 +38,11 @@ def pattern_names(pattern: ast.Pattern) -> Iterator[ast.Name]:
                 yield from pattern_names(rest)
 
 
-def declare(statements: tuple[ast.Statement, ...], space: Space, type_names: set[str]) -> list[Diagnostic]:
+def declare(
+    statements: tuple[ast.Statement, ...], space: Space, type_names: set[str], prelude: Space
+) -> list[Diagnostic]:
     """Puts what the statements declare into `space`, modules included. type_names: names of types that `type A = B` may
-    mean as an alias; any other B there is a one-variant union."""
+    mean as an alias; any other B there is a one-variant union. prelude: holds names that are taken like built-ins."""
     told: list[Diagnostic] = []
 
     def add(sort: Sort, name: ast.Name, what: str, node: ast.Node, exported: bool, **more: object) -> Symbol:
@@ -50,7 +52,7 @@ def declare(statements: tuple[ast.Statement, ...], space: Space, type_names: set
         known = space.names[sort].get(name.text)
         if known is not None:
             told.append(_twice(name, known.span))
-        elif name.text in BUILTINS.names[sort] and name.text not in TEST_NAMES:
+        elif _is_taken(name.text, sort, prelude):
             told.append(_taken(name, sort))
         else:
             space.names[sort][name.text] = symbol
@@ -83,7 +85,7 @@ def declare(statements: tuple[ast.Statement, ...], space: Space, type_names: set
             case ast.ModuleDecl(name=name, exported=exported, body=body):
                 inside = Space((*space.path, name.text), space, "module")
                 add("module", name, "module", s, exported, inside=inside)
-                told.extend(declare(body, inside, type_names))
+                told.extend(declare(body, inside, type_names, prelude))
     return told
 
 
@@ -108,6 +110,12 @@ def declared_types(statements: tuple[ast.Statement, ...]) -> Iterator[str]:
             for item in s.items or ():
                 yield (item.alias or item.name).text
             yield (s.alias or s.path[-1]).text
+
+
+def _is_taken(name: str, sort: Sort, prelude: Space) -> bool:
+    if name in prelude.imports[sort]:
+        return True
+    return name in BUILTINS.names[sort] and name not in TEST_NAMES
 
 
 def _twice(name: ast.Name, first: Span) -> Diagnostic:

@@ -22,6 +22,7 @@ from osprey_py.syntax import ast
 from osprey_py.syntax.parser import parse
 
 Namespace = tuple[str, ...]
+PRELUDE: Namespace = ("<prelude>",)
 
 
 @dataclass(eq=False, slots=True)
@@ -146,9 +147,10 @@ class _Loader:
             type_names.update(declared_types(f.file.statements))
         for f in everything:
             assert f.space.parent is not None
-            for d in declare(f.file.statements, f.space.parent, type_names):
+            for d in declare(f.file.statements, f.space.parent, type_names, self._prelude):
                 self._tell(d)
-        self._show_prelude()
+            if f.namespace == PRELUDE:
+                self._show_prelude(f.space.parent)
         for f in everything:
             for d in resolve_imports(f.file.statements, f.space, f.space.parent, self._spaces):
                 self._tell(d)
@@ -216,25 +218,22 @@ class _Loader:
         return f"stdlib/{path.name}" if path.parent == library else str(path)
 
     def _load_prelude(self) -> None:
+        """The prelude's names are bare, like those of built-ins; it shares its space with no other file."""
         path = stdlib_path() / "prelude.osp"
         file = self.read(path, show="stdlib/prelude.osp") if path.is_file() else None
         if file is None:
             return
-        namespace = tuple(n.text for n in file.namespace)
-        loaded = LoadedFile(file, namespace, path.parent, self._file_space(namespace))
-        self._loaded[namespace] = [loaded]
+        space = Space((), Space((), self._prelude, "namespace"), "file")
+        loaded = LoadedFile(file, PRELUDE, path.parent, space)
         self._needs(loaded)
         self.project.files.append(loaded)
 
-    def _show_prelude(self) -> None:
+    def _show_prelude(self, space: Space) -> None:
         """What the prelude exports is seen everywhere."""
-        for f in self.project.files:
-            if f.file.source.path != "stdlib/prelude.osp" or f.space.parent is None:
-                continue
-            for sort in SORTS:
-                for name, symbol in f.space.parent.names[sort].items():
-                    if symbol.exported:
-                        self._prelude.bring(name, symbol)
+        for sort in SORTS:
+            for name, symbol in space.names[sort].items():
+                if symbol.exported:
+                    self._prelude.bring(name, symbol)
 
     def _check_program(self, file: ast.File) -> None:
         runs, main = program_parts(file)
