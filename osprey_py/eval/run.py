@@ -53,9 +53,6 @@ def _run(program: Program, world: Any) -> int:
     from osprey_py.eval.library.tests import finish
     from osprey_py.eval.unit import Unit
     from osprey_py.eval.world import ProgramExit
-    from osprey_py.kernel.extract import Extractor
-
-    world.extractor = Extractor(program)
     startup = Unit(program).instantiate(world)["startup"]
     try:
         try:

@@ -32,6 +32,15 @@ def element_type(values: list[Any], t: Type) -> Ty:
     return INT
 
 
+def _extractor(w: World) -> Any:
+    """Made when the first kernel is, so that programs without one start faster."""
+    if w.extractor is None:
+        from osprey_py.kernel.extract import Extractor
+
+        w.extractor = Extractor()
+    return w.extractor
+
+
 @builtin("toGpu", world=True, typed=True)
 def to_gpu(w: World, xs: Source, t: Type) -> Buffer:
     values = xs.items[xs.lo : xs.hi] if type(xs) is List else list(elements(xs))
@@ -57,34 +66,34 @@ def gpu_iota(w: World, n: int, span: Span) -> Buffer:
 
 @builtin("gpuMap", world=True, span=True)
 def gpu_map(w: World, b: Buffer, k: Any, span: Span) -> Buffer:
-    kernel, buffers, scalars = w.extractor.map(k, (b.type,))
+    kernel, buffers, scalars = _extractor(w).map(k, (b.type,))
     made: Buffer = w.runtime.map(kernel, (b, *buffers), scalars, len(b), span)
     return made
 
 
 @builtin("gpuZipWith", world=True, span=True)
 def gpu_zip_with(w: World, a: Buffer, b: Buffer, k: Any, span: Span) -> Buffer:
-    kernel, buffers, scalars = w.extractor.map(k, (a.type, b.type))
+    kernel, buffers, scalars = _extractor(w).map(k, (a.type, b.type))
     made: Buffer = w.runtime.map(kernel, (a, b, *buffers), scalars, min(len(a), len(b)), span)
     return made
 
 
 @builtin("gpuFilter", world=True, span=True)
 def gpu_filter(w: World, b: Buffer, k: Any, span: Span) -> Buffer:
-    kernel, buffers, scalars = w.extractor.map(k, (b.type,))
+    kernel, buffers, scalars = _extractor(w).map(k, (b.type,))
     made: Buffer = w.runtime.filter(kernel, (b, *buffers), scalars, span)
     return made
 
 
 @builtin("gpuFold", world=True, span=True)
 def gpu_fold(w: World, b: Buffer, init: Any, k: Any, span: Span) -> Any:
-    kernel, buffers, scalars = w.extractor.fold(k, b.type, init)
+    kernel, buffers, scalars = _extractor(w).fold(k, b.type, init)
     return w.runtime.fold(kernel, (b, *buffers), scalars, span)
 
 
 @builtin("gpuScan", world=True, span=True)
 def gpu_scan(w: World, b: Buffer, init: Any, k: Any, span: Span) -> Buffer:
-    kernel, buffers, scalars = w.extractor.scan(k, b.type, init)
+    kernel, buffers, scalars = _extractor(w).scan(k, b.type, init)
     made: Buffer = w.runtime.scan(kernel, (b, *buffers), scalars, len(b), span)
     return made
 
@@ -111,7 +120,7 @@ def gpu_mat_mul(w: World, a: Buffer, b: Buffer, m: int, k: int, n: int, span: Sp
             return Error(
                 f"gpuMatMul: the {name} operand has {len(buffer)} elements, and [{rows},{cols}] has {rows * cols}"
             )
-    kernel, scalars = w.extractor.matmul(m, k, n)
+    kernel, scalars = _extractor(w).matmul(m, k, n)
     return Success(w.runtime.map(kernel, (a, b), scalars, m * n, span))
 
 
