@@ -18,10 +18,10 @@ _EXPRESSION = frozenset(
 _STATEMENT = _EXPRESSION | frozenset("LET MUT TYPE EFFECT MODULE IMPORT EXPORT NAMESPACE ERROR".split())
 _PATTERN = frozenset("UNDERSCORE NAME INT FLOAT NEG TRUE FALSE STRING LPAR LSQB LBRACE FIELDS_LBRACE ERROR".split())
 _TYPE = frozenset("NAME LPAR FN LBRACE FIELDS_LBRACE".split())
-_GOES_ON = frozenset(
-    "CALL_LPAR INDEX_LSQB DOT NAME_LBRACE QUESTION RECOVER PIPE STAR SLASH PERCENT PLUS MINUS EQ NE LT LE GT GE AND OR "
-    "PATH_SEP".split()
+_OPERATORS = frozenset(
+    "INDEX_LSQB DOT QUESTION RECOVER PIPE STAR SLASH PERCENT PLUS MINUS EQ NE LE GT GE AND OR".split()
 )
+_ATTACHED = frozenset("CALL_LPAR NAME_LBRACE PATH_SEP LT NOT".split())
 _ORDER = [
     "NAME", "UNDERSCORE", "INT", "FLOAT", "STRING", "COMMA", "ASSIGN", "COLON", "ARROW", "FAT_ARROW", "IN", "ELSE", "RPAR",
     "RSQB", "RBRACE", "STRING_MIDDLE", "SEMICOLON", END,
@@ -45,12 +45,12 @@ def phrases(kinds: Iterable[str]) -> list[str]:
         take(_PATTERN, "a pattern")
     elif {"NAME", "LPAR", "FN"} <= left:
         take(_TYPE, "a type")
-    if left - _GOES_ON or out:
-        left -= _GOES_ON
+    if "STAR" in left:
+        left -= _OPERATORS
     if out:
         left.discard(END)
-    if "ASSIGN" in left:
-        left.discard("NOT")
+    if out or left - _ATTACHED:
+        left -= _ATTACHED
     rank = {kind: k for k, kind in enumerate(_ORDER)}
     ordered = sorted(left - {"ERROR"}, key=lambda k: (rank.get(k, len(rank)), k))
     return list(dict.fromkeys([*out, *(KIND_NAMES[k] for k in ordered)]))

@@ -6,88 +6,18 @@ at the token found, its neighbours, what was expected and the symbols read so fa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import Any
+from collections.abc import Callable
 
 from osprey_py.source.diagnostic import Diagnostic, Label
-from osprey_py.source.span import Source, Span
-from osprey_py.syntax.expected import either, found, phrases
+from osprey_py.source.span import Span
 from osprey_py.syntax.foreign import FOREIGN_INFIX, FOREIGN_WORDS
+from osprey_py.syntax.stuck import CLOSERS, Stuck
 from osprey_py.syntax.tokens import END, KEYWORDS, Token
 
-CLOSERS = {"LPAR": "RPAR", "LSQB": "RSQB", "LBRACE": "RBRACE", "STRING_BEGIN": "STRING_END"}
 _OPENERS = {"RPAR": "LPAR", "RSQB": "LSQB", "RBRACE": "LBRACE"}
 _COMPARISONS = frozenset(("EQ", "NE", "LT", "LE", "GT", "GE"))
 _KEYWORD_KINDS = frozenset(KEYWORDS.values())
 _DECLARING = frozenset("LET MUT FN TYPE EFFECT MODULE IMPORT EXPORT NAMESPACE".split())
-
-
-@dataclass(frozen=True)
-class Stuck:
-    """tokens[at] cannot follow; kinds are the refined ones; expected: what could; stack: the values read so far."""
-
-    source: Source
-    tokens: Sequence[Token]
-    kinds: Sequence[str]
-    at: int
-    expected: frozenset[str]
-    stack: Sequence[Any]
-
-    @property
-    def token(self) -> Token:
-        return self.tokens[self.at]
-
-    @property
-    def kind(self) -> str:
-        return self.kinds[self.at]
-
-    @property
-    def before(self) -> str:
-        """The kind of the token before, empty at the start of the file."""
-        return self.kinds[self.at - 1] if self.at else ""
-
-    @cached_property
-    def span(self) -> Span:
-        """Of the token; the end of the file is shown behind its last token."""
-        if self.token.kind == END and self.at:
-            end = self.tokens[self.at - 1].end
-            return Span(self.source, end, end)
-        return self.span_of(self.token)
-
-    def span_of(self, token: Token) -> Span:
-        return Span(self.source, token.start, token.end)
-
-    @cached_property
-    def open_bracket(self) -> Token | None:
-        """The innermost bracket that is still open."""
-        for value in reversed(self.stack):
-            if isinstance(value, Token) and value.kind in CLOSERS:
-                return value
-        return None
-
-    @cached_property
-    def first_on_line(self) -> tuple[Token, Token]:
-        """The first two tokens of the line."""
-        k = self.at
-        while k and not self.tokens[k].starts_line:
-            k -= 1
-        return self.tokens[k], self.tokens[min(k + 1, len(self.tokens) - 1)]
-
-    @cached_property
-    def wanted(self) -> str:
-        items = phrases(self.expected)
-        return f"expected {either(items)}, found {found(self.token, self.span)}" if 0 < len(items) < 5 else ""
-
-    def says(
-        self, title: str, text: str = "", help: str = "", code: str = "E0001", labels: tuple[Label, ...] = ()
-    ) -> Diagnostic:
-        return Diagnostic(code, title, self.span, text, labels, (), help)
-
-    def advises(self, help: str) -> Diagnostic:
-        """The plain message with a remedy."""
-        return self.says(self.wanted or f"{found(self.token, self.span)} cannot stand here", help=help)
 
 
 def hint(stuck: Stuck) -> Diagnostic | None:
@@ -182,7 +112,8 @@ def _foreign(s: Stuck, token: Token) -> Diagnostic:
 
 
 def _keyword_as_name(s: Stuck) -> Diagnostic | None:
-    if s.kind in _KEYWORD_KINDS and "NAME" in s.expected and "IF" not in s.expected:
+    begins = s.kind in _DECLARING and s.token.starts_line
+    if s.kind in _KEYWORD_KINDS and "NAME" in s.expected and not s.expected & {"IF", "IN"} and not begins:
         return s.says(f"the keyword `{s.span.text}` cannot be a name", "", "choose another name")
     return None
 
@@ -193,8 +124,29 @@ def _late_namespace(s: Stuck) -> Diagnostic | None:
     return None
 
 
+def _unfinished(s: Stuck) -> Diagnostic | None:
+    """`1 +` and on the next line `fn name`, which is taken for a lambda at first."""
+    if s.kind == "NAME" and s.before == "FN" and s.expected == {"LPAR"}:
+        fn = s.tokens[s.at - 1]
+        title = f"expected an expression, found the declaration of `{s.token.value}`"
+        return Diagnostic("E0001", title, Span(s.source, fn.start, s.token.end))
+    return None
+
+
+def _no_in(s: Stuck) -> Diagnostic | None:
+    if "IN" in s.expected and "HANDLE" in s.words and s.kind in (*_DECLARING, "RBRACE", END):
+        return s.advises("a `handle` ends with `in` and the computation it handles: `handle Log write m => … in …`")
+    return None
+
+
+def _arm_parameters(s: Stuck) -> Diagnostic | None:
+    if s.kind == "CALL_LPAR" and s.expected == {"NAME", "UNDERSCORE", "FAT_ARROW"}:
+        return s.advises("the parameters of an arm stand without parentheses: `write m => …`")
+    return None
+
+
 def _no_arms(s: Stuck) -> Diagnostic | None:
-    if s.kind == "IN" and any(isinstance(v, Token) and v.kind == "HANDLE" for v in s.stack) and "NAME" in s.expected:
+    if s.kind == "IN" and "HANDLE" in s.words and "NAME" in s.expected:
         return s.says(
             "a `handle` has at least one arm", "", "write what each operation does: `handle Log write m => … in …`"
         )
@@ -270,8 +222,7 @@ def _equals(s: Stuck) -> Diagnostic | None:
         return s.advises("the body of a lambda or of an arm follows `=>`")
     if "IF" in s.expected and "LET" not in s.expected:
         return None
-    opened = s.open_bracket
-    if opened is not None and "RPAR" in s.expected and "COMMA" in s.expected and s.before == "NAME":
+    if s.open_kind == "CALL_LPAR" and s.before == "NAME" and "COMMA" in s.expected:
         return s.advises("a named argument is written `name: value`; equality is `==`")
     if "HEAD_LBRACE" in s.expected or "RPAR" in s.expected or "AND" in s.expected:
         if s.before == "RSQB" or (s.before == "NAME" and s.at >= 2 and s.kinds[s.at - 2] == "DOT"):
@@ -322,9 +273,13 @@ def _dot(s: Stuck) -> Diagnostic | None:
     return None
 
 
-def _star_import(s: Stuck) -> Diagnostic | None:
+def _import(s: Stuck) -> Diagnostic | None:
     if s.kind == "STAR" and s.before == "PATH_SEP":
         return s.says("there is no import of everything", "", "name what is imported: `import a::b::{x, y}`")
+    if s.before == "IMPORT" and s.kind in ("STRING", "STRING_BEGIN"):
+        return s.advises("an import names a namespace or a module, never a file: `import a::b`")
+    if s.kind == "DOT" and "AS" in s.expected:
+        return s.advises("the parts of a path are joined by `::`")
     return None
 
 
@@ -349,8 +304,11 @@ def _record_in_head(s: Stuck) -> Diagnostic | None:
     opened = s.open_bracket
     if opened is None or s.kind != "COLON" or s.before != "NAME" or opened.kind != "LBRACE":
         return None
-    k = max(i for i, t in enumerate(s.tokens[: s.at]) if t is opened)
-    if s.kinds[k] != "HEAD_LBRACE" or s.kinds[k - 1] != "NAME":
+    if s.tokens[s.at - 2] is not opened or s.kinds[s.at - 3] != "NAME":
+        return None
+    if s.open_kind == "NAME_LBRACE" and "FN" in s.words:
+        return _record_body(s)
+    if s.open_kind != "HEAD_LBRACE":
         return None
     return s.says(
         "this `{` opens the arms or the block, not a record",
@@ -360,6 +318,24 @@ def _record_in_head(s: Stuck) -> Diagnostic | None:
     )
 
 
+def _pattern_operator(s: Stuck) -> Diagnostic | None:
+    if "GUARD" in s.expected and s.kind in (
+        "PLUS",
+        "MINUS",
+        "STAR",
+        "SLASH",
+        "PERCENT",
+        "DOT",
+        "OR",
+        "AND",
+        *_COMPARISONS,
+    ):
+        return s.advises("a pattern holds no operators: bind a name and test it in a guard, as in `n if n > 0 => …`")
+    if s.kind == "STRING_BEGIN" and {"UNDERSCORE", "STRING"} <= s.expected and "IF" not in s.expected:
+        return s.says("a string in a pattern has no interpolations", "", 'compare in a guard: `s if s == "…" => …`')
+    return None
+
+
 def _no_body(s: Stuck) -> Diagnostic | None:
     if {"ASSIGN", "ARROW", "LBRACE"} <= s.expected and s.kind != "ASSIGN":
         return s.advises("the body of a function follows `=`, or stands in braces")
@@ -367,7 +343,8 @@ def _no_body(s: Stuck) -> Diagnostic | None:
 
 
 def _field_without_value(s: Stuck) -> Diagnostic | None:
-    if s.kind in ("COMMA", "RBRACE") and s.expected == {"COLON"} and s.before == "NAME":
+    in_type = s.words & {"TYPE", "EFFECT"}
+    if s.kind in ("COMMA", "RBRACE") and s.expected == {"COLON"} and s.before == "NAME" and not in_type:
         name = s.tokens[s.at - 1].value
         return s.advises(f"a field is given with its value: `{name}: {name}`")
     return None
@@ -393,8 +370,14 @@ def _sibling(s: Stuck) -> Diagnostic | None:
     if wanted in s.expected and s.token.starts_line:
         return s.says(sentence, "begins a new line", "move it up")
     if s.kind == "FIELDS_LBRACE" and "LBRACE" in s.expected:
-        return s.advises("`{ name:` begins a record; the body of a function that gives one is written `= { name: … }`")
+        return _record_body(s)
     return None
+
+
+def _record_body(s: Stuck) -> Diagnostic:
+    return s.says(
+        "braces after the head of a function hold a block, not a record", "", "write `= { name: … }` to give a record"
+    )
 
 
 RULES: tuple[Callable[[Stuck], Diagnostic | None], ...] = (
@@ -404,14 +387,18 @@ RULES: tuple[Callable[[Stuck], Diagnostic | None], ...] = (
     _record_in_head,
     _semicolon,
     _late_namespace,
-    _star_import,
+    _import,
     _dot,
     _chain,
     _equals,
     _arrow,
     _bars,
     _foreign_word,
+    _unfinished,
     _no_arms,
+    _no_in,
+    _arm_parameters,
+    _pattern_operator,
     _keyword_as_name,
     _no_body,
     _field_without_value,

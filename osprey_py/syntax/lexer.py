@@ -55,6 +55,7 @@ class _Lexer:
         self.diagnostics: list[Diagnostic] = []
         self.starts_line = True
         self.docs: list[str] = []
+        self.reserved: set[str] = set()  # the reserved words already reported
         # One entry an open interpolation: [offset of its `${`, how many braces are open inside].
         self.interpolations: list[list[int]] = []
 
@@ -109,7 +110,8 @@ class _Lexer:
     # --- names and numbers ---------------------------------------------------------------------------------------
 
     def name(self, start: int, end: int, word: str) -> None:
-        if word in RESERVED:
+        if word in RESERVED and word not in self.reserved:
+            self.reserved.add(word)
             self.report(
                 "E0008",
                 f"`{word}` is a reserved word",

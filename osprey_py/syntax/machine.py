@@ -192,6 +192,8 @@ class Machine:
         braces = sum(1 for v in self.values[innermost:] if isinstance(v, Token) and v.kind == "LBRACE")
         depth = 0
         began = self.spans[innermost][0] if innermost < len(self.spans) else -1
+        if self.kinds[at - 1 : at + 1] == ["FN", "NAME"] and self.tokens[at - 1].start > began:
+            at -= 1  # `1 +`, and on the next line `fn name`: the `fn` was taken for a lambda's
         while True:
             kind, token = self.kinds[at], self.tokens[at]
             if kind == END:

@@ -25,18 +25,19 @@ def parse(source: Source) -> tuple[ast.File, list[Diagnostic]]:
     kinds = refine(tokens)
     tables = load()
     actions = FileActions(source)
-    explainer = Explainer(tables, source, tokens, kinds, {source.position(d.span.start)[0] for d in lexical})
+    explainer = Explainer(tables, source, tokens, kinds, lexical)
     file: ast.File = Machine(tables, source, tokens, kinds, actions, explainer).run()
     actions.finish()
     found = [*lexical, *explainer.diagnostics]
     broken = bool(found)
-    # What the tree says of values is only worth saying of a tree that was read whole, and once a line.
-    lines: set[int] = set()
+    # The tree of a line that could not be read says nothing; and what it says of values is only worth saying of a file
+    # that was read whole, once a line.
+    lines = {source.position(d.span.start)[0] for d in explainer.diagnostics}
     for d in actions.diagnostics:
+        line = source.position(d.span.start)[0]
+        if line in lines or (broken and d.code in _ABOUT_VALUES):
+            continue
         if d.code in _ABOUT_VALUES:
-            line = source.position(d.span.start)[0]
-            if broken or line in lines:
-                continue
             lines.add(line)
         found.append(d)
     return file, sorted(found, key=lambda d: (d.span.start, d.code))
