@@ -131,22 +131,37 @@ def known_false(c: Node, when: bool) -> set[Node]:
 
 def without(bit: Bit, falsehoods: set[Node]) -> Bit:
     """The bit, or a simpler one that equals it when all of falsehoods are false."""
-    if bit is None or bit in falsehoods:
+    if bit is None:
         return None
-    if bit.op != "bor":
-        return bit
-    a, b = (without(x, falsehoods) for x in bit.args)
-    return bit if a is bit.args[0] and b is bit.args[1] else either(a, b)
+    done: dict[Node, Bit] = {}
+    stack = [bit]
+    while stack:
+        node = stack[-1]
+        if node in falsehoods:
+            done[node] = None
+        elif node.op != "bor":
+            done[node] = node
+        elif not all(x in done for x in node.args):
+            stack.extend(x for x in node.args if x not in done)
+            continue
+        else:
+            a, b = (done[x] for x in node.args)
+            done[node] = node if (a, b) == node.args else either(a, b)
+        stack.pop()
+    return done[bit]
 
 
-def chosen(c: Node, a: Bit, b: Bit) -> Bit:
-    """The bit a if c else b. In a gather, c says that the index is sound, and so a, the index's bit, goes away."""
+def chosen(c: Node, a: Bit, b: Bit, *, lazy: bool) -> Bit:
+    """The bit a if c else b. In a gather, c says that the index is sound, and so a, the index's bit, goes away.
+    lazy: keep it a select, because the bit not chosen may not end."""
     a = a and without(a, known_false(c, True))
     b = b and without(b, known_false(c, False))
     if a is b or _is(c, True):
         return a
     if _is(c, False):
         return b
+    if lazy:
+        return select(c, a or const(False), b or const(False))
     if b is None:
         return both(c, a)
     if a is None:
@@ -291,7 +306,7 @@ class _Lowering:
             value, bit = self.values[node], self.bit(node)
             if so_far is not None and node in self.endless:
                 value = select(so_far, zero(node.type), value)
-                bit = chosen(so_far, None, bit)
+                bit = chosen(so_far, None, bit, lazy=True)
             values.append(value)
             so_far = either(so_far, bit)
         return tuple(values), so_far
@@ -302,11 +317,12 @@ class _Lowering:
         match op:
             case "select" | "rare":
                 c, a, b = (self.values[x] for x in args)
-                own = chosen(c, self.bit(args[1]), self.bit(args[2]))
+                own = chosen(c, self.bit(args[1]), self.bit(args[2]), lazy=node in self.endless)
                 return rebuild(node, (c, a, b)), self.bit(args[0]), own
             case "recover":
                 (e, d), (fe, fd) = ([self.values[x] for x in args], [self.bit(x) for x in args])
-                return _safe(fe, d, e), None, both(fe, fd)
+                own = None if fe is None else chosen(fe, fd, None, lazy=args[1] in self.endless)
+                return _safe(fe, d, e), None, own
             case "seq":
                 values, bit = self.together(args)
                 return values[-1], bit, None
@@ -337,7 +353,7 @@ class _Lowering:
         if any(x.op in ("fold", "loop", "call") for x in walk(nexts)):
             # An accumulator that means nothing must not decide how long something inside runs.
             steps = tuple(select(var(flag), var(a), s) for a, s in zip(attr.accs, steps, strict=True))
-            inside = chosen(var(flag), None, inside)
+            inside = chosen(var(flag), None, inside, lazy=not self.endless.isdisjoint(nexts))
         raised = either(var(flag), inside)
         assert raised is not None
         folded = Node(
@@ -360,7 +376,7 @@ class _Lowering:
             # A condition that faults asks for one more turn, which changes nothing but the flag.
             go_on = Node("bor", BOOL, (stuck, go_on))
             steps = tuple(select(stuck, var(v), s) for v, s in zip(attr.vars, steps, strict=True))
-            inside = chosen(stuck, const(True), inside)
+            inside = chosen(stuck, const(True), inside, lazy=not self.endless.isdisjoint(nexts))
         go_on = select(var(flag), const(False), go_on)
         raised = either(var(flag), inside)
         assert raised is not None
@@ -379,7 +395,7 @@ class _Lowering:
         k = node.attr
         assert isinstance(k, int)
         raised = Node("proj", BOOL, (called,), len(self.functions[k].results)) if self.faulty[k] else None
-        return called, below, chosen(below, None, raised) if below is not None else raised
+        return called, below, chosen(below, None, raised, lazy=True) if below is not None else raised
 
     def _proj(self, node: Node) -> tuple[Node, Bit, Bit]:
         of = node.args[0]

@@ -237,6 +237,7 @@ SCALARS: dict[str, Callable[..., Any]] = {
     "toint": toint,
     "utoint": utoint,
     "floatbits": floatbits,
+    "ubits": floatbits,
     "bitsfloat": bitsfloat,
     "eq": lambda a, b: a == b,
     "ne": lambda a, b: a != b,
