@@ -1,7 +1,7 @@
 """Texts that tests compare with files, rewritten by `pytest --update-snapshots` and read in review.
 
-    from tests import snapshots
-    snapshots.check(text, Path(__file__).parent / "cases" / "name.expected")
+from tests import snapshots
+snapshots.check(text, Path(__file__).parent / "cases" / "name.expected")
 """
 
 from __future__ import annotations
