@@ -1,7 +1,7 @@
 """Which launches become one: from the shape of a pending graph to the groups that a plan runs.
 
-Comes in: a `Shape` and the nodes it is of. Goes out: `Fused`: the groups in strict order, each one step of the plan, why
-each result that nobody asked for is stored all the same, and the guards that the plan relies on.
+Comes in: a `Shape` and the nodes it is of. Goes out: `Fused`: the groups in strict order, each one step of the plan, and
+why each result that nobody asked for is stored all the same.
 
 The rules, in units of work (graph/cost.py):
 - What reads no memory and is little work (an iota, index arithmetic on one) is computed wherever it is read.
@@ -18,20 +18,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from osprey_py.backends.protocol import Scalar, StepOp
+from osprey_py.backends.protocol import StepOp
 from osprey_py.graph.buffer import STEP_OF, Node
 from osprey_py.graph.cost import WORK_OF_A_MOVE, Facts, Place
 from osprey_py.graph.kernels import copy_kernel
 from osprey_py.graph.schedule import Shape
-from osprey_py.kernel.ir import INT, Kernel
+from osprey_py.kernel.ir import Kernel
 from osprey_py.kernel.substitute import Deduped, Inlined, dedupe, inline
 from osprey_py.source.span import Span
 
 Pick = tuple[int, int]
 """A uniform of a step: (node, k) is the node's k-th; (node, LENGTH) is how many elements the node has."""
 LENGTH = -1
-Guard = tuple[Pick, Pick]
-"""Two ints that were equal when the plan was made, and have to be when it is used."""
 
 LITTLE = 8
 """Work that is computed again rather than read, or inside something sequential."""
@@ -60,7 +58,6 @@ class Group:
 class Fused:
     groups: list[Group]
     reasons: dict[int, str]
-    guards: tuple[Guard, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,9 +92,8 @@ class Fuser:
         self._deduped: dict[tuple[Kernel, tuple[int, ...], tuple[int, ...]], Deduped] = {}
         self._named: dict[tuple[Kernel, str, tuple[Span, ...]], Kernel] = {}
 
-    def fuse(self, shape: Shape, nodes: Sequence[Node], allowed: frozenset[Guard] | None = None) -> Fused:
-        """allowed: the guards that may be relied on; None: any that hold for these nodes."""
-        return _Fusion(self, shape, nodes, allowed).run()
+    def fuse(self, shape: Shape, nodes: Sequence[Node]) -> Fused:
+        return _Fusion(self, shape, nodes).run()
 
     def facts(self, kernel: Kernel) -> Facts:
         known = self._facts.get(kernel)
@@ -152,12 +148,10 @@ class _Fusion:
     fuser: Fuser
     shape: Shape
     nodes: Sequence[Node]
-    allowed: frozenset[Guard] | None
     bases: dict[tuple[int, int | None], _Base] = field(default_factory=dict)
     uses: dict[int, list[_Use]] = field(default_factory=dict)
     inside: set[int] = field(default_factory=set)
     reasons: dict[int, str] = field(default_factory=dict)
-    guards: dict[Guard, None] = field(default_factory=dict)
     sinks: dict[tuple[int, int | None], _Sink] = field(default_factory=dict)
     sinks_of: dict[int, list[_Sink]] = field(default_factory=dict)
     copies: dict[int, int] = field(default_factory=dict)
@@ -179,7 +173,7 @@ class _Fusion:
                 groups.append(self._group(p, 1))
             else:
                 groups.append(self._group(p, None))
-        return Fused(groups, self.reasons, tuple(self.guards))
+        return Fused(groups, self.reasons)
 
     # --- what is computed wherever it is read -----------------------------------------------------------------
 
@@ -316,7 +310,6 @@ class _Fusion:
             assert inlined is not None
             base = inlined
             members.append(latest)
-        base = self._sharing_uniforms(base)
         kernel = base.kernel
         if members != [p]:
             names = [k.name for k in (shape.kernels[q] for q in sorted(members)) if k is not None]
@@ -339,36 +332,10 @@ class _Fusion:
 
     def _merged(self, base: _Base) -> _Base:
         """Slots of the same buffer and uniforms of the same origin made one."""
-        return self._deduped(base, base.picks)
-
-    def _deduped(self, base: _Base, uniforms: Sequence[object]) -> _Base:
-        deduped = self.fuser.dedupe(base.kernel, base.inputs, uniforms)
+        deduped = self.fuser.dedupe(base.kernel, base.inputs, base.picks)
         return _Base(
             deduped.kernel,
             tuple(base.inputs[k] for k in deduped.slots),
             tuple(base.same[k] for k in deduped.slots),
             tuple(base.picks[k] for k in deduped.uniforms),
         )
-
-    def _sharing_uniforms(self, base: _Base) -> _Base:
-        """Ints that happen to be equal made one, under a guard: `n` and `width` of two launches are the same number, and a
-        loop nest that knows it has a loop less."""
-        if len({p for p, _ in base.picks}) < 2 or not self.fuser.enabled:
-            return base
-        leaders: dict[Scalar, list[Pick]] = {}
-        classes: list[Pick] = []
-        for pick, ty in zip(base.picks, base.kernel.uniforms, strict=True):
-            leader = pick
-            if ty is INT:
-                equal = leaders.setdefault(self._value(pick), [])
-                leader = next((q for q in equal if self.allowed is None or (q, pick) in self.allowed), pick)
-                if leader == pick:
-                    equal.append(pick)
-                else:
-                    self.guards[leader, pick] = None
-            classes.append(leader)
-        return self._deduped(base, classes)
-
-    def _value(self, pick: Pick) -> Scalar:
-        p, k = pick
-        return self.nodes[p].length if k == LENGTH else self.nodes[p].uniforms[k]

@@ -16,7 +16,7 @@ from typing import Any, Protocol
 
 from osprey_py.backends.protocol import KIND_OF, Backend, Kind, Step, StepOp, Storage
 from osprey_py.graph.buffer import Memory, Node
-from osprey_py.graph.fuse import LENGTH, Fused, Group, Guard
+from osprey_py.graph.fuse import LENGTH, Fused, Group
 from osprey_py.graph.kernels import reads_only_at_index
 from osprey_py.graph.schedule import Shape
 from osprey_py.kernel.ir import Kernel, Ty
@@ -52,27 +52,16 @@ class Recipe:
 @dataclass(frozen=True, eq=False, slots=True)
 class Plan:
     """segments: the recipes up to the last that may fault, and the rest. kept: nodes whose results stay.
-    guards: ints that must be equal for the plan to be right. reasons: why a node nobody asked for is stored."""
+    reasons: why a node nobody asked for is stored."""
 
     segments: tuple[tuple[Recipe, ...], tuple[Recipe, ...]]
     count: int
     kept: tuple[int, ...]
-    guards: tuple[Guard, ...]
     reasons: dict[int, str]
 
     @property
     def steps(self) -> int:
         return len(self.segments[0]) + len(self.segments[1])
-
-    def holds(self, guard: Guard, nodes: list[Node]) -> bool:
-        (p, k), (q, j) = guard
-        a = nodes[p].length if k == LENGTH else nodes[p].uniforms[k]
-        b = nodes[q].length if j == LENGTH else nodes[q].uniforms[j]
-        return a == b
-
-    def fits(self, nodes: list[Node]) -> bool:
-        """Whether what the plan relies on is so."""
-        return all(self.holds(g, nodes) for g in self.guards)
 
     def run(
         self,
@@ -284,9 +273,7 @@ def make_plan(shape: Shape, fused: Fused, types: tuple[Ty, ...]) -> Plan:
                 _whole(group, shape),
             )
         )
-    return Plan(
-        (tuple(recipes[:split]), tuple(recipes[split:])), count, tuple(sorted(stays)), fused.guards, fused.reasons
-    )
+    return Plan((tuple(recipes[:split]), tuple(recipes[split:])), count, tuple(sorted(stays)), fused.reasons)
 
 
 def _overwritable(group: Group, frees: list[int], kinds: list[Kind]) -> tuple[int, ...]:

@@ -205,8 +205,8 @@ class Runtime:
             return
         self.stats.forces += 1
         plan = self._plans.get(graph.key)
-        if plan is None or not plan.fits(graph.nodes):
-            plan = self._plan(graph, plan)
+        if plan is None:
+            plan = self._plan(graph)
             if len(self._plans) >= MOST_PLANS:
                 del self._plans[next(iter(self._plans))]
             self._plans[graph.key] = plan
@@ -254,12 +254,10 @@ class Runtime:
         self._order = order + 1
         return order
 
-    def _plan(self, graph: Pending, before: Plan | None) -> Plan:
-        """A plan for the graph. before: one that does not fit any more; the new one relies on less."""
+    def _plan(self, graph: Pending) -> Plan:
         self.stats.planned += 1
-        allowed = None if before is None else frozenset(g for g in before.guards if before.holds(g, graph.nodes))
         shape = shape_of(graph)
-        plan = make_plan(shape, self.fuser.fuse(shape, graph.nodes, allowed), tuple(n.type for n in graph.nodes))
+        plan = make_plan(shape, self.fuser.fuse(shape, graph.nodes), tuple(n.type for n in graph.nodes))
         if self.profile is not None:
             self.profile.planned(plan, graph.nodes)
         return plan

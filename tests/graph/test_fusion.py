@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from osprey_py.backends.protocol import Scalar
 from osprey_py.graph.buffer import Buffer
 from osprey_py.graph.runtime import Runtime
 from osprey_py.kernel.fault import MathFault
@@ -220,23 +219,6 @@ def test_a_reader_that_skips_does_not_hide_a_fault(fusion: bool) -> None:
     out = rt.map(first, (rt.iota(2), inverse), (), 2)
     del inverse
     assert faults(rt, out)[:2] == ("division by zero", 1)
-
-
-def test_a_guard_that_fails_means_a_plan_that_relies_on_less() -> None:
-    """n and width are equal at first and stay so in one launch, and not in the other."""
-    rt = Runtime(Counting())
-    column = elementwise(lambda i, w: op("urem", i, w), INT, uniforms=(INT,), name="column")
-    row = elementwise(lambda i, w: op("uquot", i, w), INT, uniforms=(INT,), name="row")
-
-    def go(n: int, w: int) -> list[Scalar]:
-        x = rt.from_list(list(range(n)), INT)
-        return rt.read(rt.map(row, (rt.map(column, (x,), (n,), n),), (w,), n))
-
-    assert go(4, 4) == [0, 0, 0, 0]
-    assert go(6, 6) == [0] * 6 and rt.stats.planned == 1
-    assert go(6, 2) == [0, 0, 1, 1, 2, 2] and rt.stats.planned == 2
-    assert go(5, 5) == [0] * 5 and rt.stats.planned == 2
-    assert go(4, 2) == [0, 0, 1, 1] and rt.stats.planned == 2
 
 
 def test_what_is_read_elsewhere_is_not_overwritten() -> None:
