@@ -142,6 +142,7 @@ class Flows:
                     self._own_args(args, e.level)
                 elif known is not args:
                     self._same_args(known, args, reason.span)
+                    e = find(e)
             if label in e.labels:
                 continue
             e.labels[label] = reason
@@ -177,21 +178,23 @@ class Flows:
             a, b = b, a
         a.ref = b
         b.level = min(a.level, b.level)
+        outs, labels, insts = a.outs, a.labels, a.insts
+        old = [(label, reason, b.insts.get(label.effect, ())) for label, reason in b.labels.items()]
+        b.outs.extend(outs)
         b.sources.extend(a.sources)
-        old = list(b.labels.items())
-        for edge in a.outs:
-            b.outs.append(edge)
-            for label, reason in old:
-                if label not in edge.minus:
-                    self.perform(edge.target, label, extend(reason, edge.step), b.insts.get(label.effect, ()))
-        for effect, args in a.insts.items():
-            known = b.insts.setdefault(effect, args)
+        a.labels, a.outs, a.sources, a.insts = {}, [], [], {}
+        # Making instances equal may join further variables, b among them: from here on, only through `find`.
+        for effect, args in insts.items():
+            known = find(b).insts.setdefault(effect, args)
             if known is not args:
-                span = next((r.span for lab, r in a.labels.items() if lab.effect == effect), NO_SPAN)
+                span = next((r.span for label, r in labels.items() if label.effect == effect), NO_SPAN)
                 self._same_args(known, args, span)
-        for label, reason in a.labels.items():
-            self.perform(b, label, reason, a.insts.get(label.effect, ()))
-        a.labels, a.outs, a.sources = {}, [], []
+        for edge in outs:
+            for label, reason, args in old:
+                if label not in edge.minus:
+                    self.perform(edge.target, label, extend(reason, edge.step), args)
+        for label, reason in labels.items():
+            self.perform(b, label, reason, insts.get(label.effect, ()))
 
 
 def extend(reason: Reason, step: Step | None) -> Reason:

@@ -264,12 +264,31 @@ def check_fields(
 
 
 def update(cx: Context, expr: ast.RecordUpdate, env: Env, expected: Term | None) -> Term:
+    """A new record: what is not written is read from the old one, so a function put in does not taint the old."""
     t = cx.infer(expr.record, env)
+    new = _like(cx, t, {n.text for n, _ in expr.fields})
     for n, e in expr.fields:
         wanted = cx.fresh()
-        cx.unifier.require(t, Need("field", n.text, (wanted,), n.span))
+        cx.unifier.where = n.span
+        cx.unifier.require(new, Need("put", n.text, (wanted,), n.span))
         expect(cx, cx.infer(e, env, wanted), wanted, e.span, f"`{n.text}`")
-    return t
+    return new
+
+
+def _like(cx: Context, t: Term, changed: set[str]) -> Term:
+    """A record type like `t` whose fields other than `changed` hold what t's hold. A type not known yet stays itself."""
+    t = prune(t)
+    if isinstance(t, TRecord):
+        return TRecord((n, cx.fresh() if n in changed else loosen(cx, f)) for n, f in t.fields)
+    typedef = cx.types.get(t.name) if isinstance(t, TCon) else None
+    if typedef is None or len(typedef.constructors) != 1:
+        return t
+    con, _ = open_type(cx, typedef)
+    for name in field_names(cx, t):
+        old, new = field_type(cx, t, name), field_type(cx, con, name)
+        if name not in changed and old is not None and new is not None:
+            cx.unifier.unify(new, loosen(cx, old))
+    return con
 
 
 def field_access(cx: Context, expr: ast.FieldAccess, env: Env, expected: Term | None) -> Term:

@@ -15,10 +15,11 @@ from osprey_py.source.suggest import did_you_mean
 
 
 def read_field(cx: Context, t: Term, need: Need) -> Term | None:
-    """The type of the field that `need` names; None after telling that there is none."""
+    """The type of the field that `need` names; None after telling that there is none. What is read may be loosened (L5.3);
+    what is put in may not: it must reach every reader."""
     found = field_type(cx, t, need.name)
     if found is not None:
-        return loosen(cx, found)
+        return found if need.kind == "put" else loosen(cx, found)
     sh = Shower()
     shown = sh.show(t)
     names = field_names(cx, t)

@@ -89,7 +89,8 @@ class TRecord(Term):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Need:
-    """What a type must offer once it is known. kind: `field` (name; types: the field's type), `element` (of a List or
+    """What a type must offer once it is known. kind: `field` (to read; name; types: the field's type),
+    `put` (a field to put something into), `element` (of a List or
     Iterator), `recover` (what `?:` gives), `index` (types: key, value), `equal` (it can be compared).
     Two needs of one kind and name on one variable have equal types."""
 

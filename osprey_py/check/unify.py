@@ -129,7 +129,7 @@ class Unifier:
             self._tell_need(t, need, m)
 
     def _meet(self, t: Term, need: Need) -> None:
-        if need.kind == "field":
+        if need.kind in ("field", "put"):
             found = self._read_field(t, need)
             if found is not None:
                 self.unify(found, need.types[0])
