@@ -28,7 +28,7 @@ FEW = 4
 """Columns that are worth a vector."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
 class Candidate:
     """A fold of a kernel that may be a contraction. acc, flag: which of its results are the sum and the fault bit.
     order: every node of the kernel and of the epilogue's fault bit, operands first.
@@ -69,6 +69,7 @@ class Batch:
 @dataclass(frozen=True, slots=True)
 class Contraction:
     """output[sum of batches + rows * i + columns * j] = seed + sum over k < terms of left * right.
+    row_terms: how many more terms each further row has (causal sums), not negative.
     epilogue: whether anything is left to do with the sum, faults included."""
 
     m: int
@@ -80,6 +81,7 @@ class Contraction:
     output_column: int
     seed: float
     batch: tuple[Batch, ...]
+    row_terms: int
     epilogue: bool
 
 
@@ -245,7 +247,7 @@ def _shape(
     if columns is None:
         return None
     swapped = bool(columns.left)
-    others = [d for d in single if bool(d.left) != swapped and not d.terms]
+    others = [d for d in single if bool(d.left) != swapped and d.terms >= 0]
     rows = max(others, key=lambda d: d.extent, default=None)
     k = depth[0] if depth else None
     sides = [
@@ -268,6 +270,7 @@ def _shape(
         columns.unit,
         seed,
         batch,
+        rows.terms if rows else 0,
         epilogue,
     )
 

@@ -214,6 +214,29 @@ def test_each_batch_may_have_its_own_number_of_terms(rows: int) -> None:
         assert c[r].tobytes() == plain(a[r, :, : r + 2], b[: r + 2], 0.0).tobytes()
 
 
+@settings(max_examples=40, deadline=None)
+@given(
+    st.tuples(st.integers(1, 40), st.integers(0, 9), st.integers(1, 40), st.integers(1, 3)),
+    st.tuples(st.integers(1, 20), st.integers(1, 20), st.booleans()),
+    st.integers(0, 2**32),
+)
+def test_each_row_may_have_more_terms_than_the_one_before(
+    shape: tuple[int, int, int, int], cut: tuple[int, int, bool], source: int
+) -> None:
+    """B3.3: causal sums, whole and cut into blocks of any size."""
+    m, k, n, slope = shape
+    rng = np.random.default_rng(source)
+    depth = k + (m - 1) * slope
+    a, b, c = values(rng, (m, depth), True), values(rng, (depth, n), True), np.zeros((m, n))
+    operands = Operand(a.ctypes.data, Kind.F64, depth, 1), Operand(b.ctypes.data, Kind.F64, 1, n)
+    p = Product(m, n, k, *operands, c.ctypes.data, n, row_terms=slope)
+    blocks = Blocks("tiled", cut[0] * gemm.tile().rows, 3 * cut[1], cut[1]) if cut[2] else None
+    run(gemm.launch(p, 2, blocks), 2)
+    for r in range(m):
+        terms = k + r * slope
+        assert c[r].tobytes() == plain(a[r : r + 1, :terms], b[:terms], 0.0).tobytes()
+
+
 _DOUBLE = """
 define void @double(ptr %args, i64 %lo, i64 %hi, ptr %scratch) {
 entry:

@@ -53,7 +53,7 @@ class Operand:
 @dataclass(frozen=True, slots=True)
 class Product:
     """C[.., i, j] = sum over k of A[.., i, k] * B[.., j, k], beginning at seed. C is binary64 at address c with strides
-    c_m and c_n. batch: outermost first."""
+    c_m and c_n. batch: outermost first. row_terms: row i has k + i * row_terms terms."""
 
     m: int
     n: int
@@ -65,6 +65,7 @@ class Product:
     c_n: int = 1
     seed: float = 0.0
     batch: tuple[Dimension, ...] = ()
+    row_terms: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,13 +167,16 @@ WORTH_A_CLAIM = 100_000
 def cut(p: Product, threads: int, shape: Tile) -> Blocks:
     """The blocks for a product: big enough that packing is paid for, small enough that every thread has work."""
     batches = 1
-    most_terms = p.k
+    most_terms = p.k + max(0, p.m - 1) * p.row_terms
     for d in p.batch:
         batches *= d.extent
         most_terms += max(0, d.terms) * (d.extent - 1)
-    kernel = "across" if p.b.row == 1 and p.m <= FEW_ACROSS else "tiled"
-    if p.b.row != 1 and p.b.depth == 1 and p.m <= FEW_ALONG:
-        kernel = "along"
+    kernel = "tiled"
+    if p.m <= 1 or not p.row_terms:
+        if p.b.row == 1 and p.m <= FEW_ACROSS:
+            kernel = "across"
+        elif p.b.row != 1 and p.b.depth == 1 and p.m <= FEW_ALONG:
+            kernel = "along"
     if kernel != "tiled":
         wanted = -(-4 * threads // max(1, batches))
         n = min(1024, max(4 * shape.width, _round_up(-(-p.n // wanted), 4 * shape.width)))
@@ -226,6 +230,7 @@ def launch(p: Product, threads: int, blocks: Blocks | None = None) -> Launch:
         Word.A_SIZE: p.a.kind.itemsize,
         Word.B_SIZE: p.b.kind.itemsize,
         Word.EPILOGUE_SCRATCH: scratch,
+        Word.K_M: p.row_terms,
         Word.DIMENSIONS: len(p.batch),
     }
     words = np.zeros(Word.BATCH + BATCH_WORDS * len(p.batch), np.int64)

@@ -22,7 +22,7 @@ MOST_REMEMBERED = 512
 """Launches that one kernel remembers; when there are more it begins anew."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, slots=True, repr=False)
 class Found:
     """candidate: which fold it is, and the epilogue kernel. launch: the step on buffers at address 0.
     epilogue: whether the epilogue kernel has to run. inside: it can run block by block, as part of the step."""
@@ -95,6 +95,7 @@ class Contractions:
             c.output_column,
             c.seed,
             tuple(gemm.Dimension(b.extent, b.left, b.right, b.output, b.terms) for b in c.batch),
+            c.row_terms,
         )
 
     def _operand(self, side: Side) -> gemm.Operand:

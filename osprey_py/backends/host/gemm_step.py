@@ -29,7 +29,8 @@ from osprey_py.backends.host.gemm_ir import (
 
 
 class Word(IntEnum):
-    """Where things lie in a step's argument block. Strides are in elements. The epilogue is a STEP_TYPE function over
+    """Where things lie in a step's argument block. Strides are in elements. K_M: how many more terms each further row has,
+    not negative. The epilogue is a STEP_TYPE function over
     output elements, 0 for none. From BATCH on: five words for each batch dimension, outermost first: extent, A's, B's
     and C's stride, and how many more terms each further sum has."""
 
@@ -58,8 +59,9 @@ class Word(IntEnum):
     EPILOGUE = 22
     EPILOGUE_ARGS = 23
     EPILOGUE_SCRATCH = 24
-    DIMENSIONS = 25
-    BATCH = 26
+    K_M = 25
+    DIMENSIONS = 26
+    BATCH = 27
 
 
 BATCH_WORDS = 5
@@ -67,7 +69,7 @@ BATCH_WORDS = 5
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One unit: `rows` x `columns` outputs, sums of `depth` terms. a, b, c: addresses of its first operands and output."""
+    """One unit: `rows` x `columns` outputs, `depth` terms in its first row. a, b, c: where operands and output begin."""
 
     args: Value
     scratch: Value
@@ -116,7 +118,7 @@ def emit_step(module: Value, name: str, compute: Callable[[Builder, Block], None
             b.mul(i0, get(Word.A_M)),
             b.mul(j0, get(Word.B_N)),
             b.add(b.mul(i0, get(Word.C_M)), b.mul(j0, get(Word.C_N))),
-            get(Word.K),
+            b.add(get(Word.K), b.mul(i0, get(Word.K_M))),
         ]
         _, at_a, at_b, at_c, depth = for_range(b, i64(0), dims, 1, starts, digit, "batch")
         rows = smin(b, get(Word.BLOCK_M), b.sub(get(Word.M), i0))

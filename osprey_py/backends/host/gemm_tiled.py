@@ -2,23 +2,31 @@
 
 Comes in: a `Block` of the output. Goes out: its sums, k in blocks ascending with the partial sums carried in C itself,
 which is exact. Tiles at the edge, and outputs whose columns are not contiguous, go through a scratch tile.
+Where each row has more terms than the one before (causal sums), a tile does what all its rows have, and each row the rest.
 Scratch: the packed A block, the packed B panel, one tile, one row of seeds.
 """
 
 from __future__ import annotations
 
+from llvmlite import ir
+
 from osprey_py.backends.host.gemm_ir import (
     F64,
     I64,
     PACK_TYPE,
+    PTR,
+    VOID,
     Builder,
     Callee,
     Value,
     at,
+    canonical,
     each,
     for_range,
     i64,
     smin,
+    splat,
+    vec,
     word,
 )
 from osprey_py.backends.host.gemm_micro import emit_micro
@@ -34,6 +42,7 @@ def scratch_bytes(tile: Tile, block_m: int, block_k: int) -> int:
 
 def emit_tiled(module: Value, tile: Tile) -> Value:
     """`gemm_tiled`, a STEP_TYPE function for every shape, stride and kind."""
+    row_rest = emit_row_rest(module, tile)
     micros = {h: emit_micro(module, tile, h) for h in tile.heights}
     ascending = sorted(tile.heights)
 
@@ -73,11 +82,13 @@ def emit_tiled(module: Value, tile: Tile) -> Value:
         for j in range(tile.columns):
             b.store(seed, at(b, seeds, j), align=8)
         line = b.mul(b_k, b_size)
+        slope = block.word(b, Word.K_M)
+        longest = b.add(depth, b.mul(b.sub(block.rows, i64(1)), slope))
         # K = 0 still takes one round, which writes the seeds.
-        rounds = b.select(b.icmp_signed(">", depth, i64(0)), depth, i64(1))
+        rounds = b.select(b.icmp_signed(">", longest, i64(0)), longest, i64(1))
 
         def round_k(p0: Value) -> None:
-            deep = smin(b, block_k, b.sub(depth, p0))
+            deep = smin(b, block_k, b.sub(longest, p0))
             first = b.icmp_signed("==", p0, i64(0))
             a0 = at(b, block.a, b.mul(b.mul(p0, a_k), a_size), 1)
             b0 = at(b, block.b, b.mul(b.mul(p0, b_k), b_size), 1)
@@ -97,6 +108,12 @@ def emit_tiled(module: Value, tile: Tile) -> Value:
                 ahead = at(b, source, b.mul(b.mul(i64(tile.columns), b_n), b_size), 1)
                 whole = b.and_(b.icmp_signed("==", live, i64(tile.columns)), b.icmp_signed("==", c_n, i64(1)))
 
+                def more(
+                    i: Value, r: Value, height: Value, common: Value, tile_a: Value, out: Value, stride: Value
+                ) -> None:
+                    end = within(b, b.sub(b.add(depth, b.mul(b.add(r, i), slope)), p0), deep)
+                    b.call(row_rest, [at(b, tile_a, i), height, panel, common, end, at(b, out, b.mul(i, stride))])
+
                 def rows(r: Value, state: list[Value]) -> list[Value]:
                     left = b.sub(block.rows, r)
                     height = height_for(b, left)
@@ -110,7 +127,10 @@ def emit_tiled(module: Value, tile: Tile) -> Value:
                     start = b.select(first, seeds, out)
                     start_stride = b.select(first, i64(0), stride)
                     left_tile = at(b, packed, b.mul(r, deep))
-                    run_micro(b, height, [left_tile, panel, deep, start, start_stride, out, stride, state[0], line])
+                    common = within(b, b.sub(b.add(depth, b.mul(r, slope)), p0), deep)
+                    run_micro(b, height, [left_tile, panel, common, start, start_stride, out, stride, state[0], line])
+                    with b.if_then(b.icmp_signed("!=", slope, i64(0))):
+                        each(b, i64(0), high, 1, lambda i: more(i, r, height, common, left_tile, out, stride), "row")
                     with b.if_then(b.not_(direct)):
                         copy(b, edge, i64(tile.columns), i64(1), target, c_m, c_n, high, live)
                     return [at(b, state[0], 64, 1)]
@@ -122,6 +142,32 @@ def emit_tiled(module: Value, tile: Tile) -> Value:
         each(b, i64(0), rounds, block_k, round_k, "round")
 
     return emit_step(module, "gemm_tiled", compute)
+
+
+def within(b: Builder, n: Value, most: Value) -> Value:
+    """n, but 0 at least and `most` at most."""
+    return smin(b, b.select(b.icmp_signed("<", n, i64(0)), i64(0), n), most)
+
+
+def emit_row_rest(module: Value, tile: Tile) -> Value:
+    """(A's first element, its stride, B panel, from, to, out): adds to one row of a tile what k = from … to-1 bring."""
+    fn = ir.Function(module, ir.FunctionType(VOID, [PTR, I64, PTR, I64, I64, PTR]), "row_rest")
+    fn.linkage = "internal"
+    left, stride, panel, start, stop, out = fn.args
+    b = ir.IRBuilder(fn.append_basic_block("entry"))
+    places = [at(b, out, j * tile.width) for j in range(tile.vectors)]
+
+    def body(k: Value, acc: list[Value]) -> list[Value]:
+        w = splat(b, b.load(at(b, left, b.mul(k, stride)), typ=F64, align=8), tile.width)
+        row = at(b, panel, b.mul(k, i64(tile.columns)))
+        rights = [b.load(at(b, row, j * tile.width), typ=vec(tile.width), align=8) for j in range(tile.vectors)]
+        return [b.fadd(x, b.fmul(w, right)) for x, right in zip(acc, rights, strict=True)]
+
+    acc = for_range(b, start, stop, 1, [b.load(p, typ=vec(tile.width), align=8) for p in places], body, "k")
+    for value, place in zip(acc, places, strict=True):
+        b.store(canonical(b, value), place, align=8)
+    b.ret_void()
+    return fn
 
 
 def copy(
