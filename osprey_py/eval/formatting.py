@@ -15,7 +15,7 @@ _ESCAPES = {"\n": "\\n", "\t": "\\t", "\r": "\\r", "\x1b": "\\e", "\0": "\\0", '
 
 def quote(text: str) -> str:
     """A string as it is written in source."""
-    return '"' + "".join(_escape(c) for c in text) + '"'
+    return '"' + "".join(map(_escape, text)).replace("${", "\\${") + '"'
 
 
 def _escape(c: str) -> str:

@@ -9,11 +9,14 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from osprey_py.check.core import Program
 from osprey_py.kernel.fault import MathFault
 from osprey_py.source.diagnostic import Diagnostic, Label
+
+if TYPE_CHECKING:
+    from osprey_py.eval.unit import Unit
 
 STACK_SIZES = (1 << 30, 1 << 29, 1 << 28, 1 << 26)
 """Bytes of C stack to try for the program's thread. It is reserved, not touched: deep recursion needs it."""
@@ -53,13 +56,17 @@ def _run(program: Program, world: Any) -> int:
     from osprey_py.eval.library.tests import finish
     from osprey_py.eval.unit import Unit
     from osprey_py.eval.world import ProgramExit
-    startup = Unit(program).instantiate(world)["startup"]
+
+    unit = Unit(program)
+    startup = unit.instantiate(world)["startup"]
     try:
         try:
             startup()
             world.runtime.barrier()
         except RecursionError:
             raise MathFault("recursion too deep", program_span(program), recoverable=False) from None
+        except NameError as e:
+            raise _read_too_early(unit, e) from None
         except MathFault as fault:
             raise world.runtime.caught(fault, 0) from None
     except MathFault as fault:
@@ -69,6 +76,14 @@ def _run(program: Program, world: Any) -> int:
         finish(world)
         return leaving.code
     return 0 if finish(world) else 1
+
+
+def _read_too_early(unit: Unit, e: NameError) -> MathFault:
+    """A function that reads a file-scope `let` was called before the `let` had run."""
+    for v, name in unit.global_lets.items():
+        if name == e.name:
+            return MathFault(f"`{v.name}` is read before its `let` has run", v.span, recoverable=False)
+    raise e
 
 
 def program_span(program: Program) -> Any:
@@ -87,7 +102,8 @@ def fault_diagnostic(fault: MathFault) -> Diagnostic:
     if fault.launch is not None and fault.launch != fault.span:
         labels = (Label(fault.launch, "launched here"),)
     code = FAULT_CODES.get(fault.message, OTHER_FAULT)
-    return Diagnostic(code, fault.message, fault.span, "this operation", labels, notes)
+    text = {"E0505": "this calls itself", OTHER_FAULT: "here"}.get(code, "this operation")
+    return Diagnostic(code, fault.message, fault.span, text, labels, notes)
 
 
 def _report(fault: MathFault, stderr: TextIO) -> None:

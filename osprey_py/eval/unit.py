@@ -9,7 +9,7 @@ in fresh closure cells of exactly its free variables, and the maker's own locals
 from __future__ import annotations
 
 import linecache
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import count
 from typing import Any
 
@@ -41,6 +41,9 @@ class Unit:
         self.graph = CallGraph(program)
         self.holds_buffers = BufferTypes(program.types)
         self.global_lets = {v: f"G{k}_{plain(name)}" for k, (name, v) in enumerate(program.globals.items())}
+        # What a region puts back when a fault ends it: only what this program changes.
+        handles = any(isinstance(e, c.Handle | c.Perform) for e in _everything(program))
+        self.dynamic_state = (["depth"] if handles or self.graph.counted else []) + (["handlers"] if handles else [])
         self.free = FreeVariables(self.global_lets)
         self.function_names = {name: f"F{k}_{plain(name)}" for k, name in enumerate(program.functions)}
         self.inner_names = {name: f"{self.function_names[name]}__inner" for name in self.graph.mutual}
@@ -282,6 +285,14 @@ class Unit:
                 closures.register(code, function)
         closures.register_variables(self._variables)
         return namespace
+
+
+def _everything(program: c.Program) -> Iterator[c.Expr]:
+    for f in program.functions.values():
+        yield from walk(f.body)
+    for s in program.startup:
+        if isinstance(s, c.Bind | c.Assign | c.Do):
+            yield from walk(s.value)
 
 
 def _calls_itself(body: c.Expr, name: str | None, var: c.Var | None) -> bool:

@@ -9,6 +9,7 @@ from osprey_py.eval.arithmetic import MAX, MIN
 from osprey_py.eval.body import Body
 from osprey_py.eval.emit import P
 from osprey_py.eval.generate.base import VALUE, nest, operands, value
+from osprey_py.eval.generate.expressions import constant
 from osprey_py.source.span import Span
 
 SCALARS: tuple[Type, ...] = (INT, FLOAT, STRING, BOOL)
@@ -88,6 +89,10 @@ def truncating(b: Body, op: str, left: P, right: P, divisor: c.Expr, span: Span,
 
 
 def _unary(b: Body, e: c.Unary) -> P:
+    if e.op == "-" and isinstance(e.operand, c.Literal) and e.operand.value != -(2**63):
+        literal = e.operand.value
+        assert isinstance(literal, int | float)
+        return constant(-literal)
     p = value(b, e.operand)
     if e.op == "!":
         return P(f"(not {p.text})", p.stable, p.nest + 1)

@@ -7,7 +7,7 @@ from osprey_py.eval.body import IGNORE, RETURN, Body, Dest
 from osprey_py.eval.emit import P, moved
 from osprey_py.eval.generate.base import MAX_INDENT, TO, VALUE, branch, indented, through_name, to, value
 from osprey_py.eval.generate.expressions import closure
-from osprey_py.eval.generate.patterns import bind, matching, subject_of
+from osprey_py.eval.generate.patterns import bind, lookup_subject, matching, subject_of
 
 _PLAIN = (
     c.Literal,
@@ -141,7 +141,7 @@ def _bind_variable(b: Body, v: c.Var, x: c.Expr) -> None:
 
 
 def _match_to(b: Body, e: c.Match, dest: Dest) -> None:
-    subject = subject_of(b, e.scrutinee, recovers=e.recovers)
+    subject = lookup_subject(b, e) or subject_of(b, e.scrutinee, recovers=e.recovers)
     last = len(e.arms) - 1
     tests = []
     for k, arm in enumerate(e.arms):

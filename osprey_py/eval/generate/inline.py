@@ -46,10 +46,13 @@ def _int_div(b: Body, e: c.Call, ps: list[P]) -> P | None:
 
 def _extreme(op: str) -> Maker:
     def made(b: Body, e: c.Call, ps: list[P]) -> P | None:
-        if e.type == INT and all(p.stable for p in ps):
-            a, d = ps[0].text, ps[1].text
+        if e.type != INT:
+            return None
+        a, d = ps[0].text, ps[1].text
+        if all(p.stable for p in ps):
             return P(f"({a} if {a} {op} {d} else {d})", stable=True, nest=nest(ps))
-        return None
+        t, u = b.lines.temp(), b.lines.temp()
+        return P(f"({t} if ({t} := {a}) {op} ({u} := {d}) else {u})", nest=nest(ps) + 1)
 
     return made
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from osprey_py.check import core as c
-from osprey_py.check.types import Named
+from osprey_py.check.types import FLOAT, STRING, Named, Type
 from osprey_py.eval.body import Body
 from osprey_py.eval.emit import P
 from osprey_py.eval.generate.base import VALUE, nest, operands
@@ -39,20 +39,42 @@ def lookup(b: Body, e: c.Expr) -> tuple[Callable[[Sequence[P]], str], tuple[c.Ex
     return lambda ps: f"{name}({', '.join(p.text for p in ps)})", args
 
 
-def total(e: c.Expr) -> bool:
-    """Evaluating e can neither fault nor launch."""
+_FAULTING = frozenset(
+    "intDiv toInt abs shiftLeft shiftRight shiftRightLogical exit gpuMap gpuZipWith gpuFilter gpuFold gpuScan".split()
+)
+"""Built-ins that may fault by themselves or launch what may. (Those that only read a buffer may meet the fault of an
+earlier launch, but that belongs to whoever made the launch.)"""
+
+
+def total(b: Body, e: c.Expr) -> bool:
+    """Evaluating e makes no fault of its own, so `?:` around it needs no region. Where in doubt, False."""
     match e:
         case c.Literal() | c.LocalRef() | c.GlobalRef():
             return True
         case c.Field(record=r):
-            return total(r)
-        case c.TupleNew(items=items):
-            return all(map(total, items))
-        case c.Call(callee=c.BuiltinRef(name="listLength" | "length" | "codePoints"), args=args):
-            return all(map(total, args))
-        case c.Binary(op="+", left=a, right=b) if a.type == Named("string"):
-            return total(a) and total(b)
+            return total(b, r)
+        case c.TupleNew(items=items) | c.ListNew(items=items):
+            return all(total(b, x) for x in items)
+        case c.RecordNew(fields=fields):
+            return all(total(b, x) for _, x in fields)
+        case c.Index(container=container, index=index):
+            return total(b, container) and total(b, index)
+        case c.Unary(op=op, operand=x):
+            known = isinstance(x, c.Literal) and x.value != -(2**63)
+            return total(b, x) and (op == "!" or e.type == FLOAT or known)
+        case c.Binary(op=op, left=left, right=right):
+            harmless = left.type in (STRING, FLOAT) if op in ("+", "-", "*") else op not in ("/", "%")
+            return harmless and _plain_type(b, left.type) and total(b, left) and total(b, right)
+        case c.Call(callee=c.BuiltinRef(name=name), args=args) if name in LOOKUPS:
+            return all(total(b, x) for x in args)
+        case c.Call(callee=c.BuiltinRef(name=name), args=args) if name not in _FAULTING:
+            return all(_plain_type(b, x.type) and total(b, x) for x in args)
     return False
+
+
+def _plain_type(b: Body, t: Type) -> bool:
+    """Looking at a value of this type runs no code: it holds no function and no pipeline."""
+    return (isinstance(t, Named) and t.name == "GpuBuffer") or not b.unit.holds_buffers(t)
 
 
 def _index(b: Body, e: c.Index) -> P:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from osprey_py.check import core as c
 from osprey_py.check.types import Type
 from osprey_py.eval.body import Body, Dest
 from osprey_py.eval.generate.base import operands, to, value
 from osprey_py.eval.generate.expressions import constant
+from osprey_py.eval.generate.lookups import lookup, total
 from osprey_py.eval.generate.regions import fault_as_error, region
 from osprey_py.eval.values import attribute
 
@@ -16,11 +17,12 @@ from osprey_py.eval.values import attribute
 @dataclass(frozen=True, slots=True)
 class Subject:
     """What patterns look at. items: the components of a tuple that is never built. temps: names to clear once the
-    bindings are made."""
+    bindings are made. lookup: text is what a Success would hold, or ABSENT for an Error."""
 
     text: str
     items: tuple[Subject, ...] | None = None
     temps: tuple[str, ...] = ()
+    lookup: bool = False
 
     def clear(self, b: Body) -> None:
         for name in self.temps:
@@ -29,7 +31,7 @@ class Subject:
 
 def subject_of(b: Body, e: c.Expr, recovers: bool = False) -> Subject:
     """Evaluate a scrutinee. recovers: a math fault in it is an Error."""
-    if recovers:
+    if recovers and not total(b, e):
         name = b.lines.temp()
         region(b, e, lambda: to(b, e, Dest("name", name)), lambda: fault_as_error(b, name))
         return _owned(b, name, e.type)
@@ -55,6 +57,31 @@ def subject_of(b: Body, e: c.Expr, recovers: bool = False) -> Subject:
     return _owned(b, name, e.type)
 
 
+def lookup_subject(b: Body, e: c.Match) -> Subject | None:
+    """For `match` on a lookup whose arms need no message: the value or ABSENT, without a Result in between."""
+    found = lookup(b, e.scrutinee)
+    if found is None or not all(_needs_no_message(arm.pattern) for arm in e.arms):
+        return None
+    call, args = found
+    name = b.lines.temp()
+
+    def look() -> None:
+        ps = operands(b, args)
+        b.emit(f"{name} = {call(ps)}")
+
+    if e.recovers and not all(total(b, x) for x in args):
+        region(b, e.scrutinee, look, lambda: b.emit(f"{name} = _ABSENT"))
+    else:
+        look()
+    return replace(_owned(b, name, e.scrutinee.type), lookup=True)
+
+
+def _needs_no_message(p: c.Pattern) -> bool:
+    if isinstance(p, c.PConstructor):
+        return p.constructor is c.SUCCESS or all(isinstance(q, c.PWild) for _, q in p.fields)
+    return isinstance(p, c.PWild)
+
+
 def _owned(b: Body, name: str, t: Type) -> Subject:
     return Subject(name, temps=(name,) if b.unit.holds_buffers(t) else ())
 
@@ -62,6 +89,9 @@ def _owned(b: Body, name: str, t: Type) -> Subject:
 def _inside(subject: Subject, p: c.Pattern) -> list[tuple[c.Pattern, Subject]]:
     """The sub-patterns of p with what they look at."""
     text = subject.text
+    if subject.lookup:
+        fields = p.fields if isinstance(p, c.PConstructor) and p.constructor is c.SUCCESS else ()
+        return [(q, Subject(text)) for _, q in fields]
     match p:
         case c.PConstructor(fields=fields) | c.PRecord(fields=fields):
             return [(q, Subject(f"{text}.{attribute(n)}")) for n, q in fields]
@@ -87,6 +117,8 @@ def matching(b: Body, p: c.Pattern, subject: Subject) -> list[str]:
                 tests.append(text if v else f"not {text}")
             elif v != ():
                 tests.append(f"{text} == {constant(v).text}")
+        case c.PConstructor(constructor=constructor) if subject.lookup:
+            tests.append(f"{text} is{' not' if constructor is c.SUCCESS else ''} _ABSENT")
         case c.PConstructor(constructor=constructor):
             if b.unit.siblings(constructor) > 1:
                 tests.append(f"{text}.__class__ is {b.unit.class_name(constructor)}")

@@ -20,8 +20,9 @@ def region(b: Body, e: c.Expr, body: Callable[[], None], on_fault: Callable[[], 
     """Emit `body` so that a recoverable fault in it leads to `on_fault`, which may read `_f`, the fault. e: what body
     evaluates."""
     launches = b.unit.graph.may_launch(e)
-    depth, handlers = b.lines.temp(), b.lines.temp()
-    b.emit(f"{depth} = W.depth; {handlers} = W.handlers")
+    kept = [(b.lines.temp(), f"W.{part}") for part in b.unit.dynamic_state]
+    for name, state in kept:
+        b.emit(f"{name} = {state}")
     mark = "W.runtime.mark()"
     if launches:
         mark = b.lines.temp()
@@ -35,7 +36,8 @@ def region(b: Body, e: c.Expr, body: Callable[[], None], on_fault: Callable[[], 
     b.lines.indent -= 1
     b.emit("except _MathFault as _f:")
     b.lines.indent += 1
-    b.emit(f"W.depth = {depth}; W.handlers = {handlers}")
+    for name, state in kept:
+        b.emit(f"{state} = {name}")
     b.emit(f"_f = W.runtime.caught(_f, {mark})")
     on_fault()
     b.lines.indent -= 1
@@ -51,7 +53,7 @@ def _recover_to(b: Body, e: c.Recover, dest: Dest) -> None:
     found = lookup(b, e.value) if e.kind == "result" else None
     if found is not None:
         call, args = found
-        if all(map(total, args)):
+        if all(total(b, x) for x in args):
             ps = operands(b, args)
             _choose(b, e, f"({name} := {call(ps)}) is not _ABSENT", name, dest, name)
             return
@@ -63,7 +65,10 @@ def _recover_to(b: Body, e: c.Recover, dest: Dest) -> None:
         region(b, e.value, look, lambda: b.emit(f"{name} = _ABSENT"))
         _choose(b, e, f"{name} is not _ABSENT", name, dest, name)
         return
-    region(b, e.value, lambda: to(b, e.value, Dest("name", name)), lambda: b.emit(f"{name} = _ABSENT"))
+    if total(b, e.value):
+        to(b, e.value, Dest("name", name))
+    else:
+        region(b, e.value, lambda: to(b, e.value, Dest("name", name)), lambda: b.emit(f"{name} = _ABSENT"))
     if e.kind == "result":
         _choose(b, e, f"{name}.__class__ is _Success", f"{name}.{VALUE_FIELD}", dest, name)
     elif e.kind == "scalar":
