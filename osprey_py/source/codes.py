@@ -1,7 +1,7 @@
 """The table of diagnostic codes: what each one is about.
 
 E00xx text and syntax, E01xx names and modules, E02xx types, E03xx effects and purity, E04xx match, E05xx run time,
-E06xx input files and tensors. A code is given once and never re-used.
+E06xx input files and tensors; W instead of E for a warning. A code is given once and never re-used.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ CODES: dict[str, str] = {
     "E0213": "a record or variant made the wrong way",
     "E0214": "no record or variant where one is needed",
     "E0215": "a named argument that the function does not have",
-    "E0216": "a pattern of another type",
-    "E0217": "a function where its result cannot be told",
+    "E0216": "`/` on ints",
+    "E0217": "a pattern that has not the shape of what it takes apart",
     "E0218": "values that cannot be compared",
     # --- effects and purity ------------------------------------------------------------------------------------
     "E0301": "a GPU kernel performs an effect",
@@ -66,18 +66,13 @@ CODES: dict[str, str] = {
     "E0307": "IO in a row",
     "E0308": "an assignment to what is no cell, or outside a handler arm",
     "E0309": "`resume` outside a handler arm",
+    "E0310": "a kernel that no device can run: what it takes, gives or captures, or a pipeline inside it",
     # --- match -------------------------------------------------------------------------------------------------
     "E0401": "a `match` that leaves a case out",
     "E0402": "an arm that is never reached",
     "E0403": "a `let` whose pattern may fail",
     "E0404": "a `match` too complicated to check",
-    # --- run time ----------------------------------------------------------------------------------------------
-    "E0501": "integer overflow",
-    "E0502": "division by zero",
-    "E0503": "shift out of range",
-    "E0504": "a float that is no int in range",
-    "E0505": "recursion too deep",
-    "E0506": "another fault while running",
+    "W0401": "`?:` on what cannot fail",
     # --- run time ----------------------------------------------------------------------------------------------
     "E0501": "integer overflow",
     "E0502": "division by zero",

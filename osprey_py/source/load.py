@@ -6,6 +6,7 @@ Comes in: a path. Goes out: a `Source` whose `path` is what diagnostics show. Ke
 from __future__ import annotations
 
 import os
+from codecs import BOM_UTF8
 from pathlib import Path
 
 from osprey_py.source.diagnostic import Diagnostic, OspreyError
@@ -23,11 +24,12 @@ def read_source(path: str | os.PathLike[str]) -> Source:
         raise OspreyError(
             [Diagnostic("E0017", f"cannot read {shown}: {reason}", Span(Source(shown, ""), 0, 0))]
         ) from None
+    data = data.removeprefix(BOM_UTF8)
     try:
-        return Source(shown, data.decode("utf-8-sig"))
+        return Source(shown, data.decode("utf-8"))
     except UnicodeDecodeError as error:
-        good = data[: error.start].decode("utf-8-sig", "replace")
-        source = Source(shown, data.decode("utf-8-sig", "replace"))
+        good = data[: error.start].decode("utf-8")
+        source = Source(shown, data.decode("utf-8", "replace"))
         diagnostic = Diagnostic(
             "E0017",
             "the file is not UTF-8 text",
