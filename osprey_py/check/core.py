@@ -291,12 +291,12 @@ SUCCESS = Constructor("Result", "Success", ("value",))
 ERROR = Constructor("Result", "Error", ("message",))
 
 JSON = (
-    Constructor("prelude::Json", "JsonNull", ()),
-    Constructor("prelude::Json", "JsonBool", ("0",), positional=True),
-    Constructor("prelude::Json", "JsonNumber", ("0",), positional=True),
-    Constructor("prelude::Json", "JsonString", ("0",), positional=True),
-    Constructor("prelude::Json", "JsonArray", ("0",), positional=True),
-    Constructor("prelude::Json", "JsonObject", ("0",), positional=True),
+    Constructor("Json", "JsonNull", ()),
+    Constructor("Json", "JsonBool", ("0",), positional=True),
+    Constructor("Json", "JsonNumber", ("0",), positional=True),
+    Constructor("Json", "JsonString", ("0",), positional=True),
+    Constructor("Json", "JsonArray", ("0",), positional=True),
+    Constructor("Json", "JsonObject", ("0",), positional=True),
 )
 """The constructors of the union Json of stdlib/prelude.osp, which the built-in `parseJson` builds."""
 
