@@ -69,10 +69,10 @@ CODES: dict[str, str] = {
     "E0310": "a kernel that no device can run: what it takes, gives or captures, or a pipeline inside it",
     # --- match -------------------------------------------------------------------------------------------------
     "E0401": "a `match` that leaves a case out",
+    "W0401": "`?:` on what cannot fail",
     "E0402": "an arm that is never reached",
     "E0403": "a `let` whose pattern may fail",
     "E0404": "a `match` too complicated to check",
-    "W0401": "`?:` on what cannot fail",
     # --- run time ----------------------------------------------------------------------------------------------
     "E0501": "integer overflow",
     "E0502": "division by zero",
