@@ -1,0 +1,75 @@
+"""The host backend: kernels become machine code, steps become plans of native calls.
+
+Comes in: `Step`s (backends/protocol.py). Goes out: bytes equal to the oracle's, or a report of the first step that faulted.
+Steps are collected into one plan for the pool; a kernel that may run without end, or needs a deep stack, runs apart, after
+it is known that nothing before it faulted.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from osprey_py.backends.host.blocks import Blocks
+from osprey_py.backends.host.compiled import Compiled
+from osprey_py.backends.host.packing import Frame
+from osprey_py.backends.host.pool import Plan, Pool
+from osprey_py.backends.host.stack import on_deep_stack
+from osprey_py.backends.protocol import Kind, Report, Step, StepOp, Storage
+from osprey_py.kernel.ir import Kernel
+
+
+class HostBackend:
+    """Native code on this machine's processors. threads: how many, all of them by default; results do not depend on it."""
+
+    name = "host"
+
+    def __init__(self, threads: int | None = None) -> None:
+        self.threads = threads or os.cpu_count() or 1
+        self._blocks = Blocks()
+        self._frame = Frame()
+        self._plan = Plan()
+        self._pool: Pool | None = None
+
+    def compile(self, op: StepOp, kernel: Kernel | None, kinds: tuple[Kind, ...], example: Step) -> Compiled:
+        return Compiled(op, kernel, kinds, self.threads)
+
+    def allocate(self, kind: Kind, n: int) -> Storage:
+        return self._blocks.allocate(kind, n)
+
+    def release(self, storage: Storage) -> None:
+        self._blocks.release(storage)
+
+    def run(self, steps: Sequence[Step]) -> Report:
+        frame, plan = self._frame, self._plan
+        frame.begin(steps)
+        plan.clear()
+        temporary: list[Storage] = []
+        scratch = 0
+        done = 0
+        for position, step in enumerate(steps):
+            if step.n <= 0:
+                continue
+            compiled: Compiled = step.compiled
+            if not compiled.apart:
+                scratch = max(scratch, compiled.add(plan, frame, position, step, self._blocks, temporary))
+                continue
+            self._flush(plan, scratch)
+            if frame.first_fault(done, position) is not None:
+                break
+            done = position
+            compiled.add(plan, frame, position, step, self._blocks, temporary)
+            on_deep_stack(lambda: self._flush(plan, scratch))
+        self._flush(plan, scratch)
+        for storage in temporary:
+            self._blocks.release(storage)
+        fault = frame.first_fault(0, len(steps))
+        return Report(fault, {p: frame.kept(p) for p, s in enumerate(steps) if s.op == "filter"})
+
+    def _flush(self, plan: Plan, scratch: int) -> None:
+        """Run what has been collected."""
+        if plan.steps:
+            if self._pool is None:
+                self._pool = Pool(self.threads)
+            self._pool.run(plan, scratch)
+            plan.clear()

@@ -1,0 +1,64 @@
+"""Memory for computed buffers: blocks aligned to a cache line, recycled by size class.
+
+A fresh page costs its first touch, so what is released is handed out again. Sizes are rounded up to sixteenths of a power of two,
+so that a buffer that grows by an element meets its old block. A storage that is dropped without `release` frees its block.
+"""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from osprey_py.backends.protocol import Kind, Storage
+
+ALIGNMENT = 64
+IDLE = 512 << 20
+"""Bytes that may lie unused before released blocks are given back."""
+
+Block = npt.NDArray[Any]
+"""Raw bytes; the base of every array handed out."""
+
+
+def size_class(size: int) -> int:
+    """The least class that holds so many bytes."""
+    step = max(ALIGNMENT, 1 << max(size.bit_length() - 5, 0))
+    return max(ALIGNMENT, (size + step - 1) & -step)
+
+
+class Blocks:
+    """The allocator of one backend."""
+
+    def __init__(self) -> None:
+        self._free: dict[int, list[tuple[Block, int]]] = {}
+        self._idle = 0
+        self._used: dict[int, tuple[weakref.ref[Block], int, int]] = {}
+
+    def allocate(self, kind: Kind, n: int) -> Storage:
+        dtype = kind.dtype
+        size = size_class(n * dtype.itemsize)
+        stock = self._free.get(size)
+        if stock:
+            block, start = stock.pop()
+            self._idle -= size
+        else:
+            block = np.empty(size + ALIGNMENT, np.uint8)
+            start = -block.__array_interface__["data"][0] % ALIGNMENT
+        name = id(block)
+        self._used[name] = (weakref.ref(block, lambda _: self._used.pop(name, None)), start, size)
+        return Storage(kind, np.ndarray((n,), dtype, block, start))  # type: ignore[arg-type]
+
+    def release(self, storage: Storage) -> None:
+        block = storage.data.base
+        entry = self._used.get(id(block))
+        if entry is None or entry[0]() is not block:
+            return
+        del self._used[id(block)]
+        _, start, size = entry
+        if self._idle + size > IDLE:
+            self._free.clear()
+            self._idle = 0
+        self._free.setdefault(size, []).append((block, start))
+        self._idle += size
