@@ -181,7 +181,8 @@ def cut(p: Product, threads: int, shape: Tile) -> Blocks:
         wanted = -(-4 * threads // max(1, batches))
         n = min(1024, max(4 * shape.width, _round_up(-(-p.n // wanted), 4 * shape.width)))
         return Blocks(kernel, max(1, p.m), n, max(1, min(most_terms, 2048)))
-    k = most_terms if most_terms <= 384 else 256
+    deep = 768 if p.m <= 4 * shape.rows else 256
+    k = _round_up(-(-most_terms // max(1, -(-most_terms // deep))), shape.unroll)
     most = max(shape.rows, shape.l2 // 2 // (8 * max(1, k)) // shape.rows * shape.rows)
     m = p.m if p.m <= most else _round_up(-(-p.m // -(-p.m // most)), shape.rows)
     rows = batches * -(-p.m // max(1, m))

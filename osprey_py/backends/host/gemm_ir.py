@@ -129,6 +129,13 @@ def canonical(b: Builder, x: Value) -> Value:
     return b.select(b.fcmp_unordered("uno", x, x), nan, x)
 
 
+def prefetch(b: Builder, address: Value, near: bool = False) -> None:
+    """Ask for a cache line, into L2 or (near) L1. An address that is nowhere is harmless."""
+    kind = ir.FunctionType(VOID, [PTR, I32, I32, I32])
+    function = b.module.declare_intrinsic("llvm.prefetch", [PTR], kind)
+    b.call(function, [address, i32(0), i32(3 if near else 2), i32(1)])
+
+
 _STORED = {Kind.F64: F64, Kind.F32: F32, Kind.F16: I16, Kind.BF16: I16}
 
 

@@ -13,7 +13,6 @@ from llvmlite import ir
 from osprey_py.backends.host.gemm_ir import (
     F64,
     I8,
-    I32,
     I64,
     PTR,
     VOID,
@@ -21,8 +20,8 @@ from osprey_py.backends.host.gemm_ir import (
     at,
     canonical,
     for_range,
-    i32,
     i64,
+    prefetch,
     splat,
     vec,
 )
@@ -40,7 +39,6 @@ def emit_micro(module: Value, tile: Tile, height: int) -> Value:
     a, right, depth, init, init_stride, out, out_stride, ahead, ahead_stride = fn.args
     b = ir.IRBuilder(fn.append_basic_block("entry"))
     vector = vec(tile.width)
-    prefetch = module.declare_intrinsic("llvm.prefetch", [PTR], ir.FunctionType(VOID, [PTR, I32, I32, I32]))
 
     def place(base: Value, stride: Value, i: int, j: int) -> Value:
         return at(b, at(b, base, b.mul(stride, i64(i))), j * tile.width)
@@ -58,7 +56,7 @@ def emit_micro(module: Value, tile: Tile, height: int) -> Value:
             line, acc = state[0], state[1:]
             base_a, base_b = at(b, a, b.mul(k, i64(height))), at(b, right, b.mul(k, i64(tile.columns)))
             for u in range(count):
-                b.call(prefetch, [line, i32(0), i32(2), i32(1)])
+                prefetch(b, line)
                 line = b.gep(line, [ahead_stride], source_etype=I8)
                 acc = step(at(b, base_a, u * height), at(b, base_b, u * tile.columns), acc)
             return [line, *acc]

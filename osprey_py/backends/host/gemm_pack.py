@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from llvmlite import ir
 
-from osprey_py.backends.host.gemm_ir import F64, I32, PACK_TYPE, Builder, Value, at, each, i64, load_wide
+from osprey_py.backends.host.gemm_ir import F64, I32, PACK_TYPE, Builder, Value, at, each, i64, load_wide, prefetch
 from osprey_py.backends.protocol import Kind
 
 
@@ -38,9 +38,11 @@ def emit_pack(module: Value, name: str, kind: Kind, group: int) -> Value:
     size = kind.itemsize
     b = ir.IRBuilder(fn.append_basic_block("entry"))
 
+    def place(lane: Value, k: Value) -> Value:
+        return b.add(b.mul(lane, lane_stride), b.mul(k, depth_stride))
+
     def read(lane: Value, k: Value, count: int) -> Value:
-        offset = b.add(b.mul(lane, lane_stride), b.mul(k, depth_stride))
-        return load_wide(b, kind, at(b, source, offset, size), count)
+        return load_wide(b, kind, at(b, source, place(lane, k), size), count)
 
     def write(value: Value, lane: Value, k: Value) -> None:
         b.store(value, at(b, target, b.add(b.mul(k, lanes), lane)), align=8)
@@ -58,6 +60,8 @@ def emit_pack(module: Value, name: str, kind: Kind, group: int) -> Value:
 
             def block(r: Value, k: Value) -> None:
                 rows = [read(b.add(r, i64(t)), k, group) for t in range(group)]
+                for t in range(group):
+                    prefetch(b, at(b, source, place(b.add(b.add(r, lanes), i64(t)), k), size))
                 for t, column in enumerate(transpose(b, rows)):
                     write(column, r, b.add(k, i64(t)))
 

@@ -27,6 +27,7 @@ from osprey_py.backends.host.gemm_ir import (
     i32,
     i64,
     load_wide,
+    prefetch,
     smin,
     splat,
     vec,
@@ -78,6 +79,12 @@ class _Rows:
         place = b.add(b.mul(outer, self.stride), inner)
         return load_wide(b, self.kind, at(b, self.b0, place, self.kind.itemsize), lanes)
 
+    def ahead(self, outer: Value, inner: Value) -> None:
+        """Prefetch an element of B."""
+        b = self.b
+        place = b.add(b.mul(outer, self.stride), inner)
+        prefetch(b, at(b, self.b0, place, self.kind.itemsize))
+
     def grouped(self, body: Callable[[int, Value], None]) -> None:
         """body(count, first row) for all rows, in groups."""
         b = self.b
@@ -100,6 +107,9 @@ def emit_across(module: Value, tile: Tile, kind: Kind) -> Value:
             weights = [[o.weight(k, b.add(r, i64(i))) for k in ks] for i in range(count)]
 
             def some(lanes: int, j: Value) -> None:
+                if lanes > 1:
+                    for k in ks:
+                        o.ahead(b.add(k, i64(depth)), j)
                 rights = [o.right(k, j, lanes) for k in ks]
                 for i in range(count):
                     place = o.sum_at(b.add(r, i64(i)), j)
@@ -150,6 +160,8 @@ def emit_along(module: Value, tile: Tile, kind: Kind) -> Value:
 
             def block(k: Value, state: list[Value]) -> list[Value]:
                 for g, first in enumerate(firsts):
+                    for t in range(width):
+                        o.ahead(b.add(first, i64(t + groups * width)), k)
                     turned = transpose(b, [o.right(b.add(first, i64(t)), k, width) for t in range(width)])
                     for t, right in enumerate(turned):
                         add_column(state, g, b.add(k, i64(t)), right)
