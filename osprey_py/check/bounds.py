@@ -92,9 +92,14 @@ def _kernel(cx: Context, sink: Sink, root: Sink, label: Label, reason: Reason) -
         primary,
         text,
         marks,
-        (f"the chain: {chain_text('kernel', label, reason)}",),
+        (f"the chain: {chain_text(_called(primary) if len(steps) == 1 else 'kernel', label, reason)}",),
         "do it outside the kernel: compute first, then act on the result",
     )
+
+
+def _called(span: Span) -> str:
+    """The name of a kernel, where it is a name."""
+    return span.text if span.text.isidentifier() else "kernel"
 
 
 def _unhandled(cx: Context, root: Sink, label: Label, reason: Reason) -> None:

@@ -231,7 +231,6 @@ class Context:
 
     def refuse(self, sink: Sink, label: Label, reason: Reason) -> None:
         """A label reached a bound that does not admit it; told at the end, when chains are complete."""
-        sink.reported = True
         self.refused.append((sink, label, reason))
 
     # --- variables --------------------------------------------------------------------------------------------------

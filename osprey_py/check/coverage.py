@@ -83,7 +83,7 @@ def check_match(cx: Context, expr: ast.Match, met: Term) -> None:
         notes = ("an arm with a guard does not count: its guard may be false",) if guarded else ()
         cx.tell(
             "E0401",
-            f"this `match` does not cover `{case}`",
+            f"this `match` does not cover {'every value' if case == '_' else f'`{case}`'}",
             expr.scrutinee.span,
             f"`{case}` is not matched" if case != "_" else "other values are not matched",
             notes=notes,
@@ -97,11 +97,12 @@ def check_irrefutable(cx: Context, pattern: ast.Pattern) -> None:
         return
     missing = useful([(simple(cx, pattern),)], (WILD,), [_BUDGET])
     if missing is not None:
+        case = show(missing[0])
         cx.tell(
             "E0403",
-            f"this `let` does not match `{show(missing[0])}`",
+            "this `let` pattern may not match",
             pattern.span,
-            "the pattern may fail",
+            f"`{case}` does not match" if any(c.isalnum() or c == "[" for c in case) else "some values do not match",
             help="use `match`, with an arm for every case",
         )
 

@@ -171,17 +171,6 @@ class _Group:
         r: Reading,
         symbol: Symbol | None,
     ) -> None:
-        seen: dict[str, Span] = {}
-        for n, _ in fields:
-            if n.text in seen:
-                self.cx.tell(
-                    "E0104",
-                    f"field `{n.text}` is declared twice",
-                    n.span,
-                    "declared again here",
-                    ((seen[n.text], "first declared here"),),
-                )
-            seen.setdefault(n.text, n.span)
         typed = tuple((n.text, read_type(r, t)) for n, t in fields)
         constructor = core.BUILT_IN.get((typedef.name, name.text)) or core.Constructor(
             typedef.name, name.text, tuple(n for n, _ in typed), positional
@@ -228,16 +217,6 @@ def _operations(cx: Context, s: Symbol) -> None:
 
     r = Reading(cx, s.space, {v.name: v for v in effect.params}, arrow, inner)
     for op in s.decl.operations:
-        if op.name.text in effect.operations:
-            first = effect.operations[op.name.text].span
-            cx.tell(
-                "E0104",
-                f"operation `{op.name.text}` is declared twice",
-                op.name.span,
-                "declared again here",
-                ((first, "first declared here"),),
-            )
-            continue
         params: tuple[Term, ...] = tuple(read_type(r, p) for p in op.params)
         effect.operations[op.name.text] = OperationDef(params, read_type(r, op.result), op.name.span)
     effect.hidden = tuple(hidden)

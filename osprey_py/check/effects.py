@@ -64,8 +64,7 @@ class Reason:
 
 @dataclass(slots=True, eq=False)
 class Sink:
-    """A bound. allowed: effects that may arrive (IO is decided by `io`). on_label is told the first time another label
-    arrives. origin: the sink this one was instantiated from, and the use that did it."""
+    """A bound. allowed: effects that may arrive (IO is decided by `io`). on_label is told each other label that arrives. origin: the sink this one was instantiated from, and the use that did it."""
 
     allowed: frozenset[str]
     io: bool
@@ -75,7 +74,6 @@ class Sink:
     what: str
     origin: Sink | None = None
     use: Step | None = None
-    reported: bool = False
 
     def admits(self, label: Label) -> bool:
         if label == IO:
@@ -147,7 +145,7 @@ class Flows:
                 continue
             e.labels[label] = reason
             if e.sink is not None:
-                if not e.sink.reported and not e.sink.admits(label):
+                if not e.sink.admits(label):
                     e.sink.on_label(e.sink, label, reason)
                 continue
             for edge in e.outs:

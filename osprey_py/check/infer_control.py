@@ -195,7 +195,8 @@ def function_body(
     if f.result is not None:
         wanted = read_type(r, f.result)
         expect(cx, wanted, result, f.result.span)
-    row = read_row(r, f.effects, f.span, f"`{name}`" if name != "<lambda>" else "this lambda")
+    place = f.name.span if isinstance(f, ast.FunctionDecl) else f.span
+    row = read_row(r, f.effects, place, f"`{name}`" if name != "<lambda>" else "this lambda")
     if row is not None:
         bound_by_row(cx, ambient, row)
     if wanted is not None and is_math_result(wanted):

@@ -132,7 +132,7 @@ def _arm(cx: Context, arm: ast.HandlerArm, operation: OperationDef, instance: In
     t = cx.infer(arm.body, inner)
     if resume.used:
         cx.side.resuming.add(arm)
-        expect(cx, t, answer, arm.body.span, "this arm resumes, so its value is the answer:")
+        expect(cx, t, answer, arm.body.span, "the answer of an arm that resumes")
     else:
         expect(cx, t, result, arm.body.span, "this arm", ((operation.span, "the operation's result"),))
 

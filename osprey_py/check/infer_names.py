@@ -26,20 +26,20 @@ from osprey_py.syntax import ast
 def loosen(cx: Context, t: Term) -> Term:
     """The type with arrows in value position replaced by ones that may do more: a use of a function may be treated as if
     it performed more than it does, so that what else flows to the same place does not taint it (L5.3)."""
-    t = prune(t)
+    given, t = t, prune(t)
     if isinstance(t, TFun):
         e = cx.fresh_effect()
         cx.flows.flow(t.eff, e)
         return TFun(t.params, loosen(cx, t.result), e)
     if isinstance(t, (TTuple, TRecord)) or (isinstance(t, TCon) and t.name in ("List", "Result", "Iterator")):
         if not any(isinstance(u, TFun) for u in walk(t)):
-            return t
+            return given
         if isinstance(t, TTuple):
             return TTuple(tuple(loosen(cx, i) for i in t.items))
         if isinstance(t, TRecord):
             return TRecord((n, loosen(cx, f)) for n, f in t.fields)
         return TCon(t.name, tuple(loosen(cx, a) for a in t.args))
-    return t
+    return given
 
 
 def lookup(cx: Context, path: tuple[ast.Name, ...], env: Env) -> Target | None:

@@ -7,8 +7,8 @@ Spec: types-and-effects L6.2 (sets), L4.3 (`?:`), L6.10 (int `/` gets a hint).
 from __future__ import annotations
 
 from osprey_py.check.context import Context, Env
-from osprey_py.check.mismatch import expect, hint, restrict, result_help
-from osprey_py.check.showing import Shower
+from osprey_py.check.mismatch import expect, hint, origins, restrict, result_help
+from osprey_py.check.showing import Shower, an
 from osprey_py.check.terms import (
     ADDABLE,
     BOOL,
@@ -130,7 +130,12 @@ def _same(cx: Context, expr: ast.Binary, left: Term, right: Term) -> bool:
             f"`{expr.op}` needs two operands of one type, not `{shown_left}` and `{shown_right}`",
             expr.op_span,
             "the operands differ",
-            ((expr.left.span, f"this is `{shown_left}`"), (expr.right.span, f"this is `{shown_right}`")),
+            (
+                (expr.left.span, f"this is `{shown_left}`"),
+                (expr.right.span, f"this is `{shown_right}`"),
+                *origins(left, expr.left.span, sh),
+                *origins(right, expr.right.span, sh),
+            ),
             help=_number_hint(left, right, sh),
         )
         return False
@@ -172,7 +177,7 @@ def recover(cx: Context, expr: ast.Recover, env: Env, expected: Term | None) -> 
     cx.unifier.require(t, Need("recover", "", (result,), expr.value.span))
     d = cx.infer(expr.default, env, result)
     shown = cx.shower().show(result)
-    expect(cx, d, result, expr.default.span, "the default", ((expr.value.span, f"it stands for a `{shown}`"),))
+    expect(cx, d, result, expr.default.span, "the default", ((expr.value.span, f"it stands for {an(shown)}"),))
     if not is_con(t, "Result") and _cannot_fail(expr.value):
         cx.tell(
             "W0401", "`?:` on what cannot fail", expr.value.span, "this always has a value", help="leave `?: …` out"

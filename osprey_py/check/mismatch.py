@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from osprey_py.check.context import Context
-from osprey_py.check.showing import Shower, show_kind
+from osprey_py.check.showing import Shower, an, show_kind
 from osprey_py.check.terms import ELEMENT, Kind, TCon, Term, TFun, TVar, head, is_con, prune
 from osprey_py.check.unify import Mismatch
 from osprey_py.source.span import Span
@@ -63,14 +63,14 @@ def tell_mismatch(
 ) -> None:
     sh = Shower()
     a, w = sh.show(actual), sh.show(wanted)
-    labels = [*because, *_origins(actual, span, sh)]
+    labels = [*because, *origins(actual, span, sh)]
     subject = f"{what} is" if what else "this is"
     actual, wanted = prune(actual), prune(wanted)
     if m.why == "occurs":
         cx.tell("E0206", "this type would contain itself", span, f"it is `{a}`, and also `{w}`", labels)
         return
     if is_con(actual, "Result") and not is_con(wanted, "Result") and not isinstance(wanted, TVar):
-        title = f"a `{w}` is needed here, and {subject.removesuffix(' is')} is a Result"
+        title = f"{an(w)} is needed here, and {subject.removesuffix(' is')} is a Result"
         cx.tell("E0203", title, span, f"this is `{a}`", labels, help=result_help(actual, sh))
         return
     if m.why == "rigid":
@@ -78,7 +78,7 @@ def tell_mismatch(
         title = f"`{names[0]}` stands for any type, and here it would have to be `{_other(m, names[0], sh)}`"
         cx.tell("E0207", title, span, f"{subject} `{a}`, expected `{w}`", labels)
         return
-    if _element(m):
+    if is_element(m):
         left = m.right if isinstance(prune(m.left), TVar) and m.right is not None else m.left
         cx.tell(
             "E0209",
@@ -96,7 +96,8 @@ def tell_mismatch(
     cx.tell("E0201", f"expected `{w}`, found `{a}`", span, f"{subject} `{a}`", labels, notes, hint(actual, wanted, sh))
 
 
-def _element(m: Mismatch) -> bool:
+def is_element(m: Mismatch) -> bool:
+    """A type that no buffer can hold met one that a buffer holds."""
     return m.why == "kind" and m.kind is not None and m.kind <= ELEMENT and "bool" in m.kind
 
 
@@ -117,7 +118,7 @@ def _inner_pair(m: Mismatch, actual: Term, wanted: Term, sh: Shower) -> str:
     return f"`{sh.show(left)}` and `{sh.show(right)}` differ"
 
 
-def _origins(t: Term, span: Span, sh: Shower) -> list[tuple[Span, str]]:
+def origins(t: Term, span: Span, sh: Shower) -> list[tuple[Span, str]]:
     """Where inference decided what a variable is."""
     where: Span | None = None
     while isinstance(t, TVar) and t.ref is not None:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from osprey_py.check.context import Context
 from osprey_py.check.infer_names import field_names, field_type, loosen
-from osprey_py.check.mismatch import result_help
+from osprey_py.check.mismatch import is_element, result_help
 from osprey_py.check.showing import Shower
-from osprey_py.check.terms import Need, TCon, Term, is_con, prune
+from osprey_py.check.terms import ELEMENT, Need, TCon, Term, TVar, is_con, prune
 from osprey_py.check.unify import Mismatch
+from osprey_py.check.written_types import tell_element
 from osprey_py.source.suggest import did_you_mean
 
 
@@ -53,6 +54,9 @@ def tell_need(cx: Context, t: Term, need: Need, m: Mismatch | None) -> None:
             need.span,
             "the types differ here",
         )
+    elif m is not None and is_element(m):
+        met = m.right if isinstance(prune(m.left), TVar) and m.right is not None else m.left
+        tell_element(cx, met, ELEMENT, need.span, "GpuBuffer")
     elif m is not None:
         left = sh.show(m.left)
         right = sh.show(m.right) if m.right is not None else shown

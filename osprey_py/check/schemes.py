@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from osprey_py.check.effects import NOTHING, EffVar, Label, Sink, Step, find
 from osprey_py.check.terms import Need, TCon, Term, TFun, TRecord, TTuple, TVar, prune, walk
 from osprey_py.check.unify import Unifier
+from osprey_py.source.span import NO_SPAN
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -201,7 +202,8 @@ class Instance:
         return self.effects.get(e.id, e)
 
     def _need(self, need: Need) -> Need:
-        return replace(need, types=tuple(map(self.term, need.types)))
+        span = self._use.span if need.span is NO_SPAN and self._use is not None else need.span
+        return replace(need, types=tuple(map(self.term, need.types)), span=span)
 
     def args(self, args: tuple[object, ...]) -> tuple[object, ...]:
         return tuple(

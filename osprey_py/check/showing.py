@@ -8,6 +8,7 @@ from __future__ import annotations
 from osprey_py.check.effects import EffVar, find
 from osprey_py.check.terms import Kind, TCon, Term, TFun, TRecord, TTuple, TVar, prune
 
+_SCALARS = frozenset({"int", "float", "bool", "string"})
 _ORDER = ("int", "float", "bool", "string", "List", "Map", "Iterator")
 
 
@@ -22,6 +23,11 @@ def show_kind(kind: Kind) -> str:
     return names[0] if len(names) == 1 else ", ".join(names[:-1]) + " or " + names[-1]
 
 
+def an(shown: str) -> str:
+    """`an `int``, `a `float``."""
+    return f"an `{shown}`" if shown[:1] in "aeiouI" else f"a `{shown}`"
+
+
 def show_effect(e: EffVar) -> str:
     """` !Log` where the effect is known to have labels, else nothing."""
     labels = sorted({label.text for label in find(e).labels})
@@ -34,34 +40,35 @@ class Shower:
 
     def show(self, t: Term) -> str:
         t = prune(t)
+        if isinstance(t, TVar) and not t.name and t.kind is not None and t.kind <= _SCALARS:
+            return show_kind(t.kind)
+        return self._inner(t)
+
+    def _inner(self, t: Term) -> str:
+        t = prune(t)
         match t:
             case TVar():
                 return self._variable(t)
             case TCon(name="Result", args=(value, error)):
                 e = prune(error)
-                shown = "Error" if isinstance(e, TCon) and e.name == "string" else self.show(e)
-                return f"Result<{self.show(value)}, {shown}>"
+                shown = "Error" if isinstance(e, TCon) and e.name == "string" else self._inner(e)
+                return f"Result<{self._inner(value)}, {shown}>"
             case TCon(name=name, args=args):
                 short = name.rsplit("::", 1)[-1]
-                return f"{short}<{', '.join(map(self.show, args))}>" if args else short
+                return f"{short}<{', '.join(map(self._inner, args))}>" if args else short
             case TFun(params=params, result=result, eff=eff):
-                return f"({', '.join(map(self.show, params))}) -> {self.show(result)}{show_effect(eff)}"
+                return f"({', '.join(map(self._inner, params))}) -> {self._inner(result)}{show_effect(eff)}"
             case TTuple(items=items):
-                return f"({', '.join(map(self.show, items))})"
+                return f"({', '.join(map(self._inner, items))})"
             case TRecord(fields=fields):
-                return "{ " + ", ".join(f"{n}: {self.show(f)}" for n, f in fields) + " }"
+                return "{ " + ", ".join(f"{n}: {self._inner(f)}" for n, f in fields) + " }"
         raise TypeError(t)
 
     def _variable(self, v: TVar) -> str:
         if v.name:
             return v.name
-        if (
-            v.kind is not None
-            and v.id not in self._names
-            and len(v.kind) <= 4
-            and v.kind <= {"int", "float", "bool", "string"}
-        ):
-            return show_kind(v.kind)
+        if v.kind is not None and v.kind <= _SCALARS:
+            return "|".join(n for n in _ORDER if n in v.kind)
         if v.id not in self._names:
             self._names[v.id] = letters(len(self._names))
         return self._names[v.id]

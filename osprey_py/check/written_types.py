@@ -117,7 +117,7 @@ def read_type(r: Reading, t: ast.TypeExpr) -> Term:
         case ast.TypeFunction(params=params, result=result, effects=effects):
             ps = tuple(read_type(r, p) for p in params)
             res = read_type(r, result)
-            return TFun(ps, res, r.arrow(read_row(r, effects, t.span, "this function type")))
+            return TFun(ps, res, r.arrow(read_row(r, effects, t.span, "what is given here")))
         case ast.TypeRecord(fields=fields):
             return TRecord((n.text, read_type(r, f)) for n, f in fields)
     raise TypeError(t)

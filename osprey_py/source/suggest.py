@@ -16,13 +16,13 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def closest(name: str, known: Iterable[str]) -> str | None:
     """The known name at the least distance, if that is small for its length; ties by the order given."""
-    limit = max(1, (len(name) + 1) // 3)
+    limit = 0 if len(name) < 3 else max(1, len(name) // 3)
     best: str | None = None
     best_distance = limit + 1
     for candidate in dict.fromkeys(known):
         if candidate == name or abs(len(candidate) - len(name)) > limit:
             continue
-        d = 0 if candidate.lower() == name.lower() else distance(name, candidate, limit)
+        d = distance(name.lower(), candidate.lower(), limit)
         if d < best_distance:
             best, best_distance = candidate, d
     return best
