@@ -14,67 +14,32 @@ from osprey_py.kernel.ir import (
     BOOL,
     FLOAT,
     INT,
-    Bound,
     Kernel,
     Node,
-    Site,
     const,
-    fold,
     index,
-    inrange,
     length,
     load,
     select,
     uniform,
-    var,
     walk,
 )
-from osprey_py.source.span import Span
-
-SITE = Site(Span("test.osp", 0, 1))
-
-
-def checked(op: str, *args: Node) -> Node:
-    return Node(op, INT if op in ("add", "sub", "mul", "quot", "rem") else FLOAT, args, None, SITE)
-
-
-def add(a: Node, b: Node) -> Node:
-    return checked("add", a, b)
-
-
-def mul(a: Node, b: Node) -> Node:
-    return checked("mul", a, b)
-
-
-def div(a: Node, b: Node) -> Node:
-    return checked("quot", a, b)
-
-
-def mod(a: Node, b: Node) -> Node:
-    return checked("rem", a, b)
-
-
-def f(op: str, *args: Node) -> Node:
-    return Node(op, FLOAT, args)
-
-
-def get(slot: int, at: Node) -> Node:
-    """gpuGet(b, i) ?: 0.0"""
-    return select(inrange(slot, at), load(slot, FLOAT, at), const(0.0))
-
-
-def u(k: int) -> Node:
-    return uniform(k, INT)
-
-
-def total(n: Node, body: Callable[[Node, Node], Node], seed: Node | None = None) -> Node:
-    """gpuFold(gpuIota(n), seed, fn(acc, k) => body)"""
-    k, acc = Bound(INT, "k"), Bound(FLOAT, "acc")
-    return fold(n, k, (acc,), (const(0.0) if seed is None else seed,), (body(var(acc), var(k)),))[0]
-
-
-def kernel(result: Node, slots: int = 2, uniforms: int = 3) -> Kernel:
-    return Kernel((FLOAT,) * slots, (INT,) * uniforms, result)
+from tests.kernel.products import (
+    SITE,
+    add,
+    attention_scores,
+    checked,
+    div,
+    f,
+    get,
+    kernel,
+    matmul,
+    mix,
+    mod,
+    mul,
+    total,
+    u,
+)
 
 
 def recognise(k: Kernel, lengths: tuple[int, ...], uniforms: tuple[int | float, ...], n: int) -> Contraction | None:
@@ -102,17 +67,6 @@ def sums(c: Contraction, slots: list[np.ndarray], n: int) -> np.ndarray:
             acc = acc + left * right
         out[at_o + i * c.output_row + j * c.output_column] = acc
     return out
-
-
-def matmul(row: Node | None = None) -> Kernel:
-    """gpuMatMul(a, b, m, k, n) with uniforms (m, k, n)."""
-    i = index()
-    r, c = div(i, u(2)), mod(i, u(2))
-    return kernel(
-        total(
-            u(1), lambda acc, k: f("fadd", acc, f("fmul", get(0, add(mul(r, u(1)), k)), get(1, add(mul(k, u(2)), c))))
-        )
-    )
 
 
 def test_matmul() -> None:
@@ -154,22 +108,11 @@ def test_operands_in_any_order() -> None:
         assert recognise(kernel(total(u(1), body)), (35, 77), (5, 7, 11), 55) == base
 
 
-def attention_scores() -> Kernel:
-    """Scores [heads, rows, total] of queries [rows, width] and keys [total, width]; uniforms (rows, total, size, width)."""
-    i = index()
-    rows, cols, size, width = u(0), u(1), u(2), u(3)
-    query = add(mul(mod(div(i, cols), rows), width), mul(div(i, mul(cols, rows)), size))
-    key = add(mul(mod(i, cols), width), mul(div(i, mul(cols, rows)), size))
-    dot = total(size, lambda acc, d: f("fadd", acc, f("fmul", get(0, add(query, d)), get(1, add(key, d)))))
-    return kernel(checked("fdiv", dot, uniform(4, FLOAT)), 2, 5)
-
-
 def test_attention_scores() -> None:
     """B3.2: heads are a batch, rows and columns are found, the quotient is the epilogue."""
     rows, cols, heads, size = 5, 9, 3, 4
     width = heads * size
     k = attention_scores()
-    k = Kernel(k.slots, (INT, INT, INT, INT, FLOAT), k.result)
     found = recognise(k, (rows * width, cols * width), (rows, cols, size, width, 2.0), heads * rows * cols)
     assert found is not None and found.epilogue
     assert (found.m, found.n, found.terms, [b.extent for b in found.batch]) == (rows, cols, size, [heads])
@@ -178,18 +121,6 @@ def test_attention_scores() -> None:
     heads_q = q.reshape(rows, heads, size).transpose(1, 0, 2)
     heads_k = ks.reshape(cols, heads, size).transpose(1, 2, 0)
     assert (sums(found, [q, ks], heads * rows * cols).reshape(heads, rows, cols) == heads_q @ heads_k).all()
-
-
-def mix(causal: bool) -> Kernel:
-    """Weights [heads, rows, total] times values [total, width]; uniforms (rows, total, size, width)."""
-    i = index()
-    rows, cols, size, width = u(0), u(1), u(2), u(3)
-    r, c = div(i, width), mod(i, width)
-    row = mul(add(mul(div(c, size), rows), r), cols)
-    count = add(add(checked("sub", cols, rows), r), const(1)) if causal else cols
-    return kernel(
-        total(count, lambda acc, j: f("fadd", acc, f("fmul", get(0, add(row, j)), get(1, add(mul(j, width), c))))), 2, 4
-    )
 
 
 @pytest.mark.parametrize("causal", [False, True])
