@@ -11,11 +11,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
 from osprey_py.check import core as c
+from osprey_py.check.types import Type
 from osprey_py.eval.emit import Lines, P
+from osprey_py.eval.instances import NOTHING, Substitution
 from osprey_py.eval.liveness import Liveness
 
 if TYPE_CHECKING:
-    from osprey_py.eval.unit import Unit
+    from osprey_py.eval.unit import Instance, Unit
 
 
 def plain(name: str) -> str:
@@ -50,6 +52,7 @@ class Body:
     unit: Unit
     lines: Lines
     live: Liveness
+    subst: Substitution = NOTHING
     params: tuple[c.Var, ...] = ()
     self_name: str | None = None
     self_var: c.Var | None = None
@@ -66,6 +69,17 @@ class Body:
             self.globals_.add(found)
             return found
         return local_name(v)
+
+    def type_of(self, e: c.Expr) -> Type:
+        """An expression's type in this instance of the code."""
+        return self.subst(e.type)
+
+    def holds(self, t: Type) -> bool:
+        """A value of this type may keep a buffer alive."""
+        return self.unit.holds_buffers(self.subst(t))
+
+    def instance(self, e: c.GlobalRef) -> Instance:
+        return self.unit.instance(e.name, self.type_of(e))
 
     def emit(self, text: str) -> None:
         self.lines.emit(text)

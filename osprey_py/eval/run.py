@@ -46,7 +46,8 @@ def run_program(
     """Run startup code and main. 0, 1 (a fault, or a failed test), or what the program gives to `exit`."""
     from osprey_py.eval.world import World
 
-    world = World(runtime, stdout or sys.stdout, stderr or sys.stderr, stdin or sys.stdin, tuple(args))
+    words = tuple(word.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for word in args)
+    world = World(runtime, stdout or sys.stdout, stderr or sys.stderr, stdin or sys.stdin, words)
     if test_filter is not None:
         world.extra["filter"] = test_filter
     return on_big_stack(lambda: _run(program, world))
@@ -63,6 +64,8 @@ def _run(program: Program, world: Any) -> int:
         try:
             startup()
             world.runtime.barrier()
+        except MemoryError:
+            raise MathFault("out of memory", program_span(program), recoverable=False) from None
         except RecursionError:
             raise MathFault("recursion too deep", program_span(program), recoverable=False) from None
         except NameError as e:

@@ -10,11 +10,12 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
 from osprey_py.check import core as c
-from osprey_py.check.types import UNIT
+from osprey_py.check.types import UNIT, Type
 from osprey_py.eval import closures
 from osprey_py.eval.body import RETURN, Body, local_name, plain
 from osprey_py.eval.callgraph import CallGraph, tail_expressions
@@ -22,6 +23,7 @@ from osprey_py.eval.emit import Lines
 from osprey_py.eval.generate import arithmetic, calls, control, effects, expressions, regions  # noqa: F401
 from osprey_py.eval.generate.base import branch
 from osprey_py.eval.generate.control import statement
+from osprey_py.eval.instances import Substitution, scalars_of
 from osprey_py.eval.liveness import Liveness
 from osprey_py.eval.prelude import PRELUDE
 from osprey_py.eval.registry import BUILTINS, CONSTANTS
@@ -33,6 +35,25 @@ from osprey_py.source.span import NO_SPAN, Span
 _module_numbers = count(1)
 
 
+MAX_INSTANCES = 16
+"""Of one function, besides its general code."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Instance:
+    """The code of a declared function for some types. name: what is called; inner: what its trampoline runs, where it
+    has one."""
+
+    function: str
+    name: str
+    inner: str
+    subst: Substitution
+
+    @property
+    def key(self) -> Any:
+        return self.subst.key
+
+
 class Unit:
     """The module of one program. text: its Python source."""
 
@@ -42,11 +63,16 @@ class Unit:
         self.holds_buffers = BufferTypes(program.types)
         self.global_lets = {v: f"G{k}_{plain(name)}" for k, (name, v) in enumerate(program.globals.items())}
         # What a region puts back when a fault ends it: only what this program changes.
-        handles = any(isinstance(e, c.Handle | c.Perform) for e in _everything(program))
-        self.dynamic_state = (["depth"] if handles or self.graph.counted else []) + (["handlers"] if handles else [])
+        handles = counts = False
+        for e in _everything(program):
+            handles = handles or isinstance(e, c.Handle | c.Perform)
+            counts = counts or (isinstance(e, c.Block) and any(map(_names_itself, e.statements)))
+        counts = counts or handles or bool(self.graph.counted)
+        self.dynamic_state = (["depth"] if counts else []) + (["handlers"] if handles else [])
         self.free = FreeVariables(self.global_lets)
         self.function_names = {name: f"F{k}_{plain(name)}" for k, name in enumerate(program.functions)}
-        self.inner_names = {name: f"{self.function_names[name]}__inner" for name in self.graph.mutual}
+        self._instances: dict[tuple[str, Any], Instance] = {}
+        self._todo: list[Instance] = []
         self._parts: list[str] = []
         self._namespace: dict[str, Any] = {}
         self._shared: dict[Any, str] = {}
@@ -55,9 +81,10 @@ class Unit:
         # Python function name -> (the factory it lies in, its Core code).
         self._codes: list[tuple[str, str | None, c.Function]] = []
         self._bound: list[tuple[str, Callable[[World], Any]]] = []
-        for name, f in program.functions.items():
-            self._function(name, f)
+        self._todo = [self.instance(name, f.type) for name, f in program.functions.items()]
         self._startup()
+        while self._todo:
+            self._function(self._todo.pop())
         self.text = "\n".join(self._parts)
         self._path = f"<osprey module {next(_module_numbers)}>"
         self._code = compile(self.text, self._path, "exec", dont_inherit=True)
@@ -97,13 +124,13 @@ class Unit:
         made = closures.ConstructorFunction(constructor, class_of(constructor))
         return self.shared(("constructor", constructor), made)
 
-    def builtin_value(self, e: c.BuiltinRef) -> str:
+    def builtin_value(self, e: c.BuiltinRef, t: Type) -> str:
         """A built-in as a value: a constant, or a function that knows where it was named."""
         if e.name in CONSTANTS:
             return f"_{e.name}"
         built = BUILTINS[e.name]
-        name = self.shared(("builtin", e.name, e.span, e.type), None)
-        result = getattr(e.type, "result", e.type)
+        name = self.shared(("builtin", e.name, e.span, t), None)
+        result = getattr(t, "result", t)
 
         def bind(w: World) -> Any:
             before = (w,) if built.world else ()
@@ -116,18 +143,35 @@ class Unit:
 
     # --- functions --------------------------------------------------------------------------------------------
 
-    def _function(self, name: str, f: c.Function) -> None:
+    def instance(self, name: str, used: Type) -> Instance:
+        """The code of a function for a use at this type; the general code where no variable is a scalar, and when
+        there are many instances already."""
+        f = self.program.functions[name]
+        subst = Substitution(scalars_of(f.type, used))
+        found = self._instances.get((name, subst.key))
+        if found is None:
+            count = sum(1 for n, _ in self._instances if n == name) if subst.key else 0
+            if count > MAX_INSTANCES:
+                return self._instances[name, ()]
+            outer = self.function_names[name] + (f"__{count}" if subst.key else "")
+            found = self._instances[name, subst.key] = Instance(name, outer, f"{outer}__inner", subst)
+            self._todo.append(found)
+        return found
+
+    def _function(self, made: Instance) -> None:
         """A declared function; one of a mutually tail-recursive group also gets the trampoline."""
-        outer = self.function_names[name]
+        name, outer = made.function, made.name
+        f = self.program.functions[name]
         counted = name in self.graph.counted
         mutual = name in self.graph.mutual
-        python_name = self.inner_names[name] if mutual else outer
+        python_name = made.inner if mutual else outer
         lines = self._code_of(
             python_name,
             f.params,
             f.body,
             (),
             span=f.span,
+            subst=made.subst,
             self_name=name,
             counted=counted and not mutual,
             group=self.graph.group[name] if mutual else frozenset(),
@@ -156,6 +200,7 @@ class Unit:
         captured: tuple[c.Var, ...],
         *,
         span: Span,
+        subst: Substitution,
         self_name: str | None = None,
         self_var: c.Var | None = None,
         counted: bool = False,
@@ -167,9 +212,9 @@ class Unit:
         """The lines of one Python function. outer: the body that this is an outlined part of."""
         lines = Lines(indent=indent + 1)
         not_owned = (*self.global_lets, *captured, *(() if self_var is None else (self_var,)))
-        live = Liveness(body, params, not_owned, self.holds_buffers, self.free)
+        live = Liveness(body, params, not_owned, lambda t: self.holds_buffers(subst(t)), self.free)
         loops = outer is None and _calls_itself(body, self_name, self_var)
-        b = Body(self, lines, live, params, self_name, self_var, loops, False, counted, group, arm)
+        b = Body(self, lines, live, subst, params, self_name, self_var, loops, False, counted, group, arm)
         if outer is not None:
             b.params, b.self_name, b.self_var, b.group = outer.params, outer.self_name, outer.self_var, outer.group
             b.again, b.arm = outer.loops or outer.again, outer.arm
@@ -191,20 +236,28 @@ class Unit:
     def _add(self, lines: Lines) -> None:
         self._parts.append(lines.text())
 
-    def _maker(self, key: object, kind: str, captured: tuple[c.Var, ...], own: c.Var | None = None, **how: Any) -> str:
+    def _maker(
+        self,
+        key: object,
+        kind: str,
+        captured: tuple[c.Var, ...],
+        subst: Substitution,
+        own: c.Var | None = None,
+        **how: Any,
+    ) -> str:
         """A factory (or, when nothing is captured, the function itself) for a piece of code."""
-        found = self._makers.get((key, own))
+        found = self._makers.get((key, own, subst.key))
         if found is not None:
             return found
         number = len(self._makers)
-        self._makers[key, own] = found = f"_mk{number}"
+        self._makers[key, own, subst.key] = found = f"_mk{number}"
         for v in captured:
             self._variables[local_name(v)] = v
         inner = found
         if captured or own is not None:
             inner = local_name(own) if own is not None else f"_{kind}{number}"
         function = how.pop("function", None)
-        lines = self._code_of(inner, captured=captured, indent=0 if inner == found else 1, **how)
+        lines = self._code_of(inner, captured=captured, subst=subst, indent=0 if inner == found else 1, **how)
         if inner != found:
             lines.out.insert(0, (0, f"def {found}({', '.join(map(local_name, captured))}):"))
             lines.out.append((1, f"return {inner}"))
@@ -213,7 +266,7 @@ class Unit:
             self._codes.append((inner, None if inner == found else found, function))
         return found
 
-    def lambda_maker(self, f: c.Function, own: c.Var | None = None) -> str:
+    def lambda_maker(self, f: c.Function, subst: Substitution, own: c.Var | None = None) -> str:
         """own: the local variable that the lambda is bound to, when it names itself."""
         free = self.free.of_function(f)
         captured = tuple(v for v in free if v is not own)
@@ -224,6 +277,7 @@ class Unit:
             f,
             "lambda",
             captured,
+            subst,
             own,
             params=f.params,
             body=f.body,
@@ -233,14 +287,16 @@ class Unit:
             function=f,
         )
 
-    def arm_maker(self, arm: c.HandlerArm) -> str:
+    def arm_maker(self, arm: c.HandlerArm, subst: Substitution) -> str:
         captured = self.free.of_arm(arm)
-        return self._maker(arm, "arm", captured, params=arm.params, body=arm.body, span=arm.span, arm=arm.resumes)
+        return self._maker(
+            arm, "arm", captured, subst, params=arm.params, body=arm.body, span=arm.span, arm=arm.resumes
+        )
 
-    def part_maker(self, e: c.Expr, captured: tuple[c.Var, ...], outer: Body | None) -> str:
+    def part_maker(self, e: c.Expr, captured: tuple[c.Var, ...], subst: Substitution, outer: Body | None) -> str:
         """Code without parameters: the body of a resuming handler, or an outlined piece (outer: the body in whose tail
         position it stands, if it does)."""
-        return self._maker(e, "part", captured, params=(), body=e, span=e.span, outer=outer)
+        return self._maker(e, "part", captured, subst, params=(), body=e, span=e.span, outer=outer)
 
     # --- the program ------------------------------------------------------------------------------------------
 
@@ -293,6 +349,14 @@ def _everything(program: c.Program) -> Iterator[c.Expr]:
     for s in program.startup:
         if isinstance(s, c.Bind | c.Assign | c.Do):
             yield from walk(s.value)
+
+
+def _names_itself(s: c.Statement) -> bool:
+    """A local function that calls itself."""
+    match s:
+        case c.Bind(pattern=c.PVar(var=v), value=c.Lambda(function=f)):
+            return _names_itself_elsewhere(f.body, v)
+    return False
 
 
 def _calls_itself(body: c.Expr, name: str | None, var: c.Var | None) -> bool:

@@ -19,7 +19,7 @@ _DYNAMIC = {"+": "_add", "-": "_subtract", "*": "_multiply", "/": "_divide", "%"
 def _binary(b: Body, e: c.Binary) -> P:
     ps = operands(b, (e.left, e.right))
     left, right = ps
-    t, op, depth = e.left.type, e.op, nest(ps)
+    t, op, depth = b.type_of(e.left), e.op, nest(ps)
     if op in ("==", "!="):
         if t in SCALARS:
             return P(f"({left.text} {op} {right.text})", left.stable and right.stable, depth)
@@ -96,11 +96,12 @@ def _unary(b: Body, e: c.Unary) -> P:
     p = value(b, e.operand)
     if e.op == "!":
         return P(f"(not {p.text})", p.stable, p.nest + 1)
-    if e.type == FLOAT:
+    t = b.type_of(e)
+    if t == FLOAT:
         return P(f"(-{p.text})", nest=p.nest + 1)
-    if e.type == INT:
-        t = b.lines.temp()
-        return P(f"(-{t} if ({t} := {p.text}) != {MIN} else _overflow({b.unit.span(e.span)}))", nest=p.nest + 2)
+    if t == INT:
+        u = b.lines.temp()
+        return P(f"(-{u} if ({u} := {p.text}) != {MIN} else _overflow({b.unit.span(e.span)}))", nest=p.nest + 2)
     return P(f"_negate({p.text}, {b.unit.span(e.span)})", nest=p.nest + 1)
 
 

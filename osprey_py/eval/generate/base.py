@@ -30,7 +30,7 @@ def value(b: Body, e: c.Expr) -> P:
     if b.lines.indent > MAX_INDENT and isinstance(e, c.If | c.Logic):
         return through_name(b, e, outlined=True)
     p = made(b, e)
-    if not p.stable and not p.moves and b.unit.holds_buffers(e.type):
+    if not p.stable and not p.moves and b.holds(e.type):
         p = replace(p, moves=True)
     return b.lines.spill(p) if p.nest > MAX_NEST else p
 
@@ -45,7 +45,7 @@ def through_name(b: Body, e: c.Expr, outlined: bool = False) -> P:
         outline(b, e, dest)
     else:
         to(b, e, dest)
-    return P(moved(name), nest=1, moves=True) if b.unit.holds_buffers(e.type) else P(name, stable=True)
+    return P(moved(name), nest=1, moves=True) if b.holds(e.type) else P(name, stable=True)
 
 
 def to(b: Body, e: c.Expr, dest: Dest) -> None:

@@ -16,7 +16,7 @@ def _call(b: Body, e: c.Call) -> P:
         return _builtin_call(b, callee, e)
     if isinstance(callee, c.GlobalRef) and callee.name in b.unit.program.functions:
         ps = operands(b, e.args)
-        return P(f"{b.unit.function_names[callee.name]}({', '.join(p.text for p in ps)})", nest=nest(ps))
+        return P(f"{b.instance(callee).name}({', '.join(p.text for p in ps)})", nest=nest(ps))
     ps = operands(b, (callee, *e.args))
     return P(f"{ps[0].text}({', '.join(p.text for p in ps[1:])})", nest=nest(ps))
 
@@ -35,16 +35,16 @@ def _builtin_call(b: Body, callee: c.BuiltinRef, e: c.Call) -> P:
     if built.span:
         args.append(b.unit.span(e.span))
     if built.typed:
-        args.append(b.unit.constant("T", e.type))
+        args.append(b.unit.constant("T", b.type_of(e)))
     return P(f"B_{name}({', '.join(args)})", nest=nest(ps))
 
 
 def _call_to(b: Body, e: c.Call, dest: Dest) -> None:
     if dest is RETURN:
         callee = e.callee
-        own = (isinstance(callee, c.GlobalRef) and callee.name == b.self_name) or (
-            isinstance(callee, c.LocalRef) and callee.var is b.self_var
-        )
+        own = (
+            isinstance(callee, c.GlobalRef) and callee.name == b.self_name and b.instance(callee).key == b.subst.key
+        ) or (isinstance(callee, c.LocalRef) and callee.var is b.self_var)
         if own and b.loops:
             _jump(b, e)
             return
@@ -54,7 +54,7 @@ def _call_to(b: Body, e: c.Call, dest: Dest) -> None:
             return
         if isinstance(callee, c.GlobalRef) and callee.name in b.group:
             ps = operands(b, e.args)
-            target = b.unit.inner_names[callee.name]
+            target = b.instance(callee).inner
             b.emit(f"return _TailCall({', '.join([target, *(p.text for p in ps)])})")
             return
     b.deliver(VALUE[c.Call](b, e), dest)
@@ -79,7 +79,7 @@ def outline(b: Body, e: c.Expr, dest: Dest) -> None:
     variables = b.unit.free.of(e)
     tail = dest is RETURN
     jumps = tail and (b.loops or b.again)
-    maker = b.unit.part_maker(e, variables, b if tail else None)
+    maker = b.unit.part_maker(e, variables, b.subst, b if tail else None)
     args = ", ".join(b.name(v) for v in variables)
     call = f"{maker}({args})()" if variables else f"{maker}()"
     if not jumps:

@@ -39,7 +39,7 @@ def _if_value(b: Body, e: c.If) -> P:
             b.emit(word)
         b.lines.out.extend(some)
         b.lines.out.append((b.lines.indent + 1, f"{name} = {p.text}"))
-    return P(moved(name), nest=1, moves=True) if b.unit.holds_buffers(e.type) else P(name, stable=True)
+    return P(moved(name), nest=1, moves=True) if b.holds(e.type) else P(name, stable=True)
 
 
 def _plain(b: Body, e: c.Expr) -> bool:
@@ -131,7 +131,7 @@ def _bind_variable(b: Body, v: c.Var, x: c.Expr) -> None:
     elif isinstance(x, c.Lambda) and v in b.unit.free.of_function(x.function):
         # A local function that calls itself: its factory binds the name, as a cell of the closure itself.
         others = tuple(w for w in b.unit.free.of_function(x.function) if w is not v)
-        maker = b.unit.lambda_maker(x.function, own=v)
+        maker = b.unit.lambda_maker(x.function, b.subst, own=v)
         p = closure(b, maker, others, x)
         b.emit(f"{name} = {p.text}" if others else f"{name} = {maker}()")
     elif v in b.live.unused:

@@ -24,12 +24,12 @@ def _perform_to(b: Body, e: c.Perform, dest: Dest) -> None:
 def _handle_to(b: Body, e: c.Handle, dest: Dest) -> None:
     entries = []
     for arm in e.arms:
-        made = closure(b, b.unit.arm_maker(arm), b.unit.free.of_arm(arm), arm)
+        made = closure(b, b.unit.arm_maker(arm, b.subst), b.unit.free.of_arm(arm), arm)
         entries.append(f"{arm.operation!r}: ({made.text}, {arm.resumes})")
     arms = "{" + ", ".join(entries) + "}"
     name = b.lines.temp()
     if resumes(e):
-        body = closure(b, b.unit.part_maker(e.body, b.unit.free.of(e.body), None), b.unit.free.of(e.body), e)
+        body = closure(b, b.unit.part_maker(e.body, b.unit.free.of(e.body), b.subst, None), b.unit.free.of(e.body), e)
         forced = f"_forced({body.text})" if _lazy(e) else body.text
         b.emit(f"{name} = _run_handler(W, {e.effect!r}, {arms}, {forced}, {b.unit.span(e.span)})")
     else:

@@ -39,7 +39,7 @@ def _global(b: Body, e: c.GlobalRef) -> P:
     unit = b.unit
     v = unit.program.globals.get(e.name)
     if v is None:
-        return P(unit.function_names[e.name], stable=True)
+        return P(b.instance(e).name, stable=True)
     name = unit.global_lets[v]
     return P(f"{name}.v") if v.mutable else P(name, stable=True)
 
@@ -123,7 +123,7 @@ def _interpolate(b: Body, e: c.Interpolate) -> P:
                 texts.append(repr(part))
         else:
             p, x = next(made)
-            texts.append(text_of(p, x.type))
+            texts.append(text_of(p, b.type_of(x)))
     if not texts:
         return P("''", stable=True)
     if len(texts) == 1:
@@ -132,7 +132,7 @@ def _interpolate(b: Body, e: c.Interpolate) -> P:
 
 
 def _lambda(b: Body, e: c.Lambda) -> P:
-    return closure(b, b.unit.lambda_maker(e.function), b.unit.free.of_function(e.function), e)
+    return closure(b, b.unit.lambda_maker(e.function, b.subst), b.unit.free.of_function(e.function), e)
 
 
 def closure(b: Body, maker: str, variables: tuple[c.Var, ...], key: object) -> P:
@@ -149,7 +149,7 @@ def _constructor(b: Body, e: c.ConstructorRef) -> P:
 
 
 def _builtin(b: Body, e: c.BuiltinRef) -> P:
-    return P(b.unit.builtin_value(e), stable=True)
+    return P(b.unit.builtin_value(e, b.type_of(e)), stable=True)
 
 
 VALUE.update(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from osprey_py.check import core as c
-from osprey_py.check.types import FLOAT, INT, STRING
+from osprey_py.check.types import INT, STRING
 from osprey_py.eval.body import Body
 from osprey_py.eval.emit import P
 from osprey_py.eval.generate.arithmetic import truncating
@@ -31,13 +31,13 @@ def _list_length(b: Body, e: c.Call, ps: list[P]) -> P | None:
 
 
 def _length(b: Body, e: c.Call, ps: list[P]) -> P | None:
-    if e.args[0].type == STRING:
+    if b.type_of(e.args[0]) == STRING:
         return P(f"len({ps[0].text})", ps[0].stable, nest(ps))
     return None
 
 
 def _to_string(b: Body, e: c.Call, ps: list[P]) -> P | None:
-    return P(text_of(ps[0], e.args[0].type), ps[0].stable, nest(ps) + 1)
+    return P(text_of(ps[0], b.type_of(e.args[0])), ps[0].stable, nest(ps) + 1)
 
 
 def _int_div(b: Body, e: c.Call, ps: list[P]) -> P | None:
@@ -46,20 +46,13 @@ def _int_div(b: Body, e: c.Call, ps: list[P]) -> P | None:
 
 def _extreme(op: str) -> Maker:
     def made(b: Body, e: c.Call, ps: list[P]) -> P | None:
-        if e.type != INT:
+        if b.type_of(e) != INT:
             return None
         a, d = ps[0].text, ps[1].text
         if all(p.stable for p in ps):
             return P(f"({a} if {a} {op} {d} else {d})", stable=True, nest=nest(ps))
         t, u = b.lines.temp(), b.lines.temp()
         return P(f"({t} if ({t} := {a}) {op} ({u} := {d}) else {u})", nest=nest(ps) + 1)
-
-    return made
-
-
-def _negated(text: str) -> Maker:
-    def made(b: Body, e: c.Call, ps: list[P]) -> P | None:
-        return P(text.format(ps[0].text), ps[0].stable, nest(ps)) if e.args[0].type == FLOAT else None
 
     return made
 

@@ -26,13 +26,18 @@ INDEX = {
 """By the container's type: what indexing calls for a Result, and its twin."""
 
 
+def _container(b: Body, e: c.Index) -> str:
+    t = b.type_of(e.container)
+    return t.name if isinstance(t, Named) else ""
+
+
 def lookup(b: Body, e: c.Expr) -> tuple[Callable[[Sequence[P]], str], tuple[c.Expr, ...]] | None:
     """(how to call the twin, arguments), when e is a lookup."""
     if isinstance(e, c.Call) and isinstance(e.callee, c.BuiltinRef) and e.callee.name in LOOKUPS:
         name = LOOKUPS[e.callee.name]
         args = e.args
-    elif isinstance(e, c.Index) and isinstance(e.container.type, Named) and e.container.type.name in INDEX:
-        name = INDEX[e.container.type.name][1]
+    elif isinstance(e, c.Index) and _container(b, e) in INDEX:
+        name = INDEX[_container(b, e)][1]
         args = (e.container, e.index)
     else:
         return None
@@ -61,9 +66,9 @@ def total(b: Body, e: c.Expr) -> bool:
             return total(b, container) and total(b, index)
         case c.Unary(op=op, operand=x):
             known = isinstance(x, c.Literal) and x.value != -(2**63)
-            return total(b, x) and (op == "!" or e.type == FLOAT or known)
+            return total(b, x) and (op == "!" or b.type_of(e) == FLOAT or known)
         case c.Binary(op=op, left=left, right=right):
-            harmless = left.type in (STRING, FLOAT) if op in ("+", "-", "*") else op not in ("/", "%")
+            harmless = b.type_of(left) in (STRING, FLOAT) if op in ("+", "-", "*") else op not in ("/", "%")
             return harmless and _plain_type(b, left.type) and total(b, left) and total(b, right)
         case c.Call(callee=c.BuiltinRef(name=name), args=args) if name in LOOKUPS:
             return all(total(b, x) for x in args)
@@ -74,13 +79,13 @@ def total(b: Body, e: c.Expr) -> bool:
 
 def _plain_type(b: Body, t: Type) -> bool:
     """Looking at a value of this type runs no code: it holds no function and no pipeline."""
-    return (isinstance(t, Named) and t.name == "GpuBuffer") or not b.unit.holds_buffers(t)
+    return (isinstance(t, Named) and t.name == "GpuBuffer") or not b.holds(t)
 
 
 def _index(b: Body, e: c.Index) -> P:
     ps = operands(b, (e.container, e.index))
-    t = e.container.type
-    name = INDEX[t.name][0] if isinstance(t, Named) and t.name in INDEX else "_index_any"
+    known = INDEX.get(_container(b, e))
+    name = known[0] if known is not None else "_index_any"
     return P(f"{name}({ps[0].text}, {ps[1].text})", nest=nest(ps))
 
 

@@ -83,7 +83,7 @@ def _needs_no_message(p: c.Pattern) -> bool:
 
 
 def _owned(b: Body, name: str, t: Type) -> Subject:
-    return Subject(name, temps=(name,) if b.unit.holds_buffers(t) else ())
+    return Subject(name, temps=(name,) if b.holds(t) else ())
 
 
 def _inside(subject: Subject, p: c.Pattern) -> list[tuple[c.Pattern, Subject]]:

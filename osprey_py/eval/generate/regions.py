@@ -91,7 +91,7 @@ def _choose(b: Body, e: c.Recover, test: str, result: str, dest: Dest, name: str
         b.lines.indent -= 1
         b.emit("else:")
         indented(b, default, dest)
-    if dest.kind == "name" and dest.name != name and b.unit.holds_buffers(e.type):
+    if dest.kind == "name" and dest.name != name and b.holds(e.type):
         b.emit(f"{name} = None")
 
 

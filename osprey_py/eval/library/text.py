@@ -107,7 +107,14 @@ def replace(text: str, old: str, new: str) -> str:
 
 @builtin("repeat")
 def repeat(text: str, n: int) -> str:
-    return text * n
+    return _times(text, n)
+
+
+def _times(text: str, n: int) -> str:
+    try:
+        return text * n
+    except OverflowError:
+        raise MemoryError from None
 
 
 @builtin("reverse")
@@ -120,7 +127,7 @@ def _padding(text: str, width: int, fill: str) -> str:
     missing = width - len(text)
     if missing <= 0 or not fill:
         return ""
-    return (fill * (missing // len(fill) + 1))[:missing]
+    return _times(fill, missing // len(fill) + 1)[:missing]
 
 
 @builtin("padStart")
