@@ -12,9 +12,10 @@ from osprey_py.source.diagnostic import Diagnostic, Label
 from osprey_py.source.span import Span
 from osprey_py.syntax.foreign import FOREIGN_INFIX, FOREIGN_WORDS
 from osprey_py.syntax.stuck import CLOSERS, Stuck
-from osprey_py.syntax.tokens import END, KEYWORDS, Token
+from osprey_py.syntax.tokens import END, KEYWORDS, PUNCTUATION, Token
 
 _OPENERS = {"RPAR": "LPAR", "RSQB": "LSQB", "RBRACE": "LBRACE"}
+_MARKS = {kind: mark for mark, kind in PUNCTUATION.items()}
 _COMPARISONS = frozenset(("EQ", "NE", "LT", "LE", "GT", "GE"))
 _KEYWORD_KINDS = frozenset(KEYWORDS.values())
 _DECLARING = frozenset("LET MUT FN TYPE EFFECT MODULE IMPORT EXPORT NAMESPACE".split())
@@ -78,8 +79,8 @@ def _stray_closer(s: Stuck) -> Diagnostic | None:
         return None
     mark = s.span.text
     opened = s.open_bracket
-    if opened is None:
-        return s.says(f"`{mark}` closes nothing", "no bracket is open here", "remove it", "E0002")
+    if opened is None or not any(isinstance(v, Token) and v.kind == opener for v in s.stack):
+        return s.says(f"`{mark}` closes nothing", f"no `{_MARKS[opener]}` is open here", "remove it", "E0002")
     if opened.kind == opener:
         return None
     label = Label(s.span_of(opened), "still open")
