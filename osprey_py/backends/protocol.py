@@ -7,7 +7,7 @@ dependencies. Goes out: bytes in the steps' outputs, equal to the oracle's, or a
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, Literal, Protocol
 
@@ -57,18 +57,19 @@ KIND_OF: dict[Ty, Kind] = {FLOAT: Kind.F64, INT: Kind.I64, BOOL: Kind.BOOL}
 @dataclass(frozen=True, eq=False, slots=True)
 class Storage:
     """Dense elements in memory. data: 1-D, C-contiguous, of kind.dtype; possibly unaligned and read-only when it is a
-    view of a mapped file (the numpy array keeps the map alive)."""
+    view of a mapped file (the numpy array keeps the map alive). address: of the first element."""
 
     kind: Kind
     data: npt.NDArray[Any]
+    address: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        # Asked for many times in a launch, and slow to ask an array for.
+        object.__setattr__(self, "address", int(self.data.__array_interface__["data"][0]))
 
     @property
     def length(self) -> int:
         return len(self.data)
-
-    @property
-    def address(self) -> int:
-        return int(self.data.__array_interface__["data"][0])
 
 
 Scalar = int | float | bool
