@@ -79,7 +79,7 @@ def _stray_closer(s: Stuck) -> Diagnostic | None:
         return None
     mark = s.span.text
     opened = s.open_bracket
-    if opened is None or not any(isinstance(v, Token) and v.kind == opener for v in s.stack):
+    if opened is None or (opened.kind == "LBRACE" and all(b.kind != opener for b in s.open_brackets)):
         return s.says(f"`{mark}` closes nothing", f"no `{_MARKS[opener]}` is open here", "remove it", "E0002")
     if opened.kind == opener:
         return None

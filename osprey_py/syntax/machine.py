@@ -189,7 +189,8 @@ class Machine:
                 start = self.spans[height][0] if height < len(self.spans) else self.tokens[at].start
                 places.append((height, self.source.position(start)[1]))
         innermost = places[0][0]
-        braces = sum(1 for v in self.values[innermost:] if isinstance(v, Token) and v.kind == "LBRACE")
+        kinds = [v.kind for v in self.values[innermost:] if isinstance(v, Token)]
+        braces = kinds.count("LBRACE") - kinds.count("RBRACE")
         depth = 0
         began = self.spans[innermost][0] if innermost < len(self.spans) else -1
         if self.kinds[at - 1 : at + 1] == ["FN", "NAME"] and self.tokens[at - 1].start > began:

@@ -18,6 +18,7 @@ from osprey_py.syntax.expected import either, found, phrases
 from osprey_py.syntax.tokens import END, KEYWORDS, Token
 
 CLOSERS = {"LPAR": "RPAR", "LSQB": "RSQB", "LBRACE": "RBRACE", "STRING_BEGIN": "STRING_END"}
+_CLOSING = frozenset(CLOSERS.values())
 _KEYWORD_KINDS = frozenset(KEYWORDS.values())
 
 
@@ -57,16 +58,28 @@ class Stuck:
         return Span(self.source, token.start, token.end)
 
     @cached_property
-    def open_bracket(self) -> Token | None:
-        """The innermost bracket that is still open."""
+    def open_brackets(self) -> tuple[Token, ...]:
+        """The brackets that are still open, innermost first."""
+        out: list[Token] = []
+        closed = 0
         for value in reversed(self.stack):
-            if isinstance(value, Token) and value.kind in CLOSERS:
-                return value
-        return None
+            if isinstance(value, Token):
+                if value.kind in _CLOSING:
+                    closed += 1
+                elif value.kind in CLOSERS:
+                    if closed:
+                        closed -= 1
+                    else:
+                        out.append(value)
+        return tuple(out)
+
+    @property
+    def open_bracket(self) -> Token | None:
+        return self.open_brackets[0] if self.open_brackets else None
 
     @cached_property
     def open_kind(self) -> str:
-        """The refined kind of that bracket, empty when there is none."""
+        """The refined kind of the innermost open bracket, empty when there is none."""
         opened = self.open_bracket
         if opened is None:
             return ""
