@@ -14,6 +14,7 @@ from osprey_py.check.context import Context, Global, Local
 from osprey_py.check.coverage import check_irrefutable, check_match
 from osprey_py.check.elaborate_patterns import Patterns
 from osprey_py.check.infer_control import is_result_pattern
+from osprey_py.check.infer_operators import cannot_fail
 from osprey_py.check.signatures import kernel_slots
 from osprey_py.check.solved import Solved
 from osprey_py.check.terms import TCon, Term, TVar, is_con
@@ -130,6 +131,9 @@ class Elaborator:
             kind = "result"
         elif isinstance(t, TVar) and t.kind is None:
             kind = "either"
+        elif cannot_fail(e.value):
+            what = "this always has a value"
+            self.cx.tell("W0401", "`?:` on what cannot fail", e.value.span, what, help="leave `?: …` out")
         return core.Recover(e.span, self.type(e), self.expr(e.value), self.expr(e.default), kind)
 
     # --- calls ------------------------------------------------------------------------------------------------------

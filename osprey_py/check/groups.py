@@ -179,6 +179,8 @@ def _decide(cx: Context, v: TVar) -> None:
             choice = TCon("List", (need.types[0] if need is not None else INT,))
         else:
             choice = FLOAT if "float" in v.kind else STRING
+    elif v.needs and ("error", "") in v.needs:
+        choice = STRING
     elif v.kind is None and v.needs:
         need = v.needs.get(("recover", ""))
         if need is not None and prune(need.types[0]) is not v:

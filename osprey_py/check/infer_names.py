@@ -11,14 +11,14 @@ from collections.abc import Sequence
 from osprey_py.check.builtins import SIGNATURES
 from osprey_py.check.context import ConstructorDef, Context, Env, Global, Local, Target, TypeDef
 from osprey_py.check.effects import Step
-from osprey_py.check.mismatch import expect
+from osprey_py.check.mismatch import expect, restrict
 from osprey_py.check.names import quiet_look, resolve
 from osprey_py.check.schemes import Instance
 from osprey_py.check.signatures import builtin_scheme
-from osprey_py.check.terms import Need, TCon, Term, TFun, TRecord, TTuple, list_of, prune, walk
+from osprey_py.check.terms import INDEXED, Need, TCon, Term, TFun, TRecord, TTuple, TVar, list_of, prune, walk
 from osprey_py.check.written_types import fresh_hidden
 from osprey_py.modules.spaces import Symbol
-from osprey_py.source.span import Span
+from osprey_py.source.span import NO_SPAN, Span
 from osprey_py.source.suggest import did_you_mean
 from osprey_py.syntax import ast
 
@@ -145,6 +145,7 @@ def map_(cx: Context, expr: ast.MapLiteral, env: Env, expected: Term | None) -> 
 def success_or_error(cx: Context, name: str) -> tuple[Term, tuple[tuple[str, Term], ...]]:
     """A fresh Result and the one field of its `Success` or `Error`."""
     value, error = cx.fresh(), cx.fresh()
+    cx.unifier.require(error, Need("error", "", (), NO_SPAN))
     field = ("value", value) if name == "Success" else ("message", error)
     return TCon("Result", (value, error)), (field,)
 
@@ -304,6 +305,8 @@ def index(cx: Context, expr: ast.IndexAccess, env: Env, expected: Term | None) -
     key, value = cx.infer(expr.index, env), cx.fresh()
     need = Need("index", "", (key, value), expr.index.span)
     cx.unifier.where = expr.span
+    if isinstance(prune(t), TVar):
+        restrict(cx, t, INDEXED, expr.container.span, "an index reads")
     cx.unifier.require(t, need)
     return loosen(cx, value)
 

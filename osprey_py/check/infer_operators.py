@@ -178,14 +178,10 @@ def recover(cx: Context, expr: ast.Recover, env: Env, expected: Term | None) -> 
     d = cx.infer(expr.default, env, result)
     shown = cx.shower().show(result)
     expect(cx, d, result, expr.default.span, "the default", ((expr.value.span, f"it stands for {an(shown)}"),))
-    if not is_con(t, "Result") and _cannot_fail(expr.value):
-        cx.tell(
-            "W0401", "`?:` on what cannot fail", expr.value.span, "this always has a value", help="leave `?: …` out"
-        )
     return result
 
 
-def _cannot_fail(e: ast.Expr) -> bool:
+def cannot_fail(e: ast.Expr) -> bool:
     """Literals, names and lambdas: evaluating them calls nothing."""
     return isinstance(
         e, (ast.IntLiteral, ast.FloatLiteral, ast.BoolLiteral, ast.UnitLiteral, ast.Reference, ast.Lambda)

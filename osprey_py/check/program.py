@@ -209,6 +209,7 @@ class _Checker:
         globals_: dict[str, core.Var] = {}
         startup: list[core.Statement] = []
         for p in self.placed:
+            e.solved.begin()
             if isinstance(p.decl, ast.FunctionDecl):
                 for s in p.symbols:
                     scheme = cx.globals[s].scheme

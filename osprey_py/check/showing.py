@@ -12,9 +12,12 @@ _SCALARS = frozenset({"int", "float", "bool", "string"})
 _ORDER = ("int", "float", "bool", "string", "List", "Map", "Iterator")
 
 
+_LETTERS = "abcdfghijklmnopqrstuvwxyz"
+
+
 def letters(n: int) -> str:
-    """a, b, …, z, a1, b1, …"""
-    return chr(ord("a") + n % 26) + (str(n // 26) if n >= 26 else "")
+    """a, b, c, d, f, …, z, a1, b1, …: all but e, which names effects."""
+    return _LETTERS[n % 25] + (str(n // 25) if n >= 25 else "")
 
 
 def show_kind(kind: Kind) -> str:

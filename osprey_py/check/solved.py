@@ -13,14 +13,26 @@ from osprey_py.check.types import FunctionType, Named, RecordType, TupleType, Ty
 
 
 class Solved:
-    """Conversion with one memory, so that a variable is the same TypeVar everywhere."""
+    """Conversion with one memory, so that a variable is the same TypeVar everywhere, and a term is converted once."""
 
     def __init__(self) -> None:
         self._vars: dict[int, TypeVar] = {}
         self._plain: dict[str, Named] = {}
+        self._known: dict[int, tuple[Term, Type]] = {}
+        self._named = 0
+
+    def begin(self) -> None:
+        """A new declaration: its variables are called a, b, … again."""
+        self._named = 0
 
     def type(self, t: Term) -> Type:
         t = prune(t)
+        known = self._known.get(id(t))
+        if known is None:
+            known = self._known[id(t)] = (t, self._convert(t))
+        return known[1]
+
+    def _convert(self, t: Term) -> Type:
         if isinstance(t, TCon):
             if not t.args:
                 known = self._plain.get(t.name)
@@ -37,7 +49,8 @@ class Solved:
         assert isinstance(t, TVar)
         known_var = self._vars.get(t.id)
         if known_var is None:
-            known_var = self._vars[t.id] = TypeVar(t.name or letters(len(self._vars)), t.id)
+            known_var = self._vars[t.id] = TypeVar(t.name or letters(self._named), t.id)
+            self._named += not t.name
         return known_var
 
 

@@ -91,7 +91,8 @@ class TRecord(Term):
 class Need:
     """What a type must offer once it is known. kind: `field` (to read; name; types: the field's type),
     `put` (a field to put something into), `element` (of a List or
-    Iterator), `recover` (what `?:` gives), `index` (types: key, value), `equal` (it can be compared).
+    Iterator), `recover` (what `?:` gives), `index` (types: key, value), `equal` (it can be compared),
+    `error` (nothing, but left open it is Error).
     Two needs of one kind and name on one variable have equal types."""
 
     kind: str
