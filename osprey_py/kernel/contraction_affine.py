@@ -59,7 +59,7 @@ class Affine:
 Known = Affine | bool | None
 
 
-class _Cut(Exception):
+class Cut(Exception):
     """A digit has to be cut at a multiple of its unit; the evaluation starts again."""
 
     def __init__(self, source: Bound | None, unit: int) -> None:
@@ -94,15 +94,16 @@ class Facts:
             try:
                 for node in nodes:
                     if node not in self.values:
-                        self.values[node] = self._evaluate(node)
-            except _Cut as cut:
+                        self.values[node] = self.evaluate(node)
+            except Cut as cut:
                 self.cuts[cut.source] = sorted([*self.cuts.get(cut.source, [1]), cut.unit])
                 self.values.clear()
             else:
                 return True
         return False
 
-    def _evaluate(self, node: Node) -> Known:
+    def evaluate(self, node: Node) -> Known:
+        """What is known of a node whose operands have been evaluated. Raises Cut."""
         attr = node.attr
         match node.op, attr:
             case "const", bool() | int():
@@ -183,7 +184,7 @@ def _divided(a: Known, b: Known) -> tuple[Affine, Affine] | None:
     for d, c in rest.terms:
         step = w // c if c > 0 and w % c == 0 else 0
         if 1 < step < d.extent and d.extent % step == 0:
-            raise _Cut(d.source, d.unit * step)
+            raise Cut(d.source, d.unit * step)
     return None
 
 
