@@ -36,7 +36,7 @@ def _polynomial(x: V, coefficients: tuple[float, ...]) -> V:
 # --- exp ----------------------------------------------------------------------------------------------------
 
 
-def _exp_core(y: V) -> tuple[V, V, V]:
+def exp_fast(y: V) -> tuple[V, V, V]:
     """(k, hi, lo) with e^y = 2^(k >> 7) · (hi + lo + d), 0.997 < hi + lo < 2, |lo| < 2^-25, for |y| < 747.
 
     |d| < 2^-75.2; for |y| < 40 it is below 2^-76.2. Derivation:
@@ -75,7 +75,7 @@ def _exp_core(y: V) -> tuple[V, V, V]:
     return k, hi, lo
 
 
-_EXP_BOUND = 2.0**-74
+EXP_BOUND = 2.0**-74
 """Covers |d| < 2^-75.2 and the rounding of lo ± bound (2^-78)."""
 
 
@@ -96,8 +96,8 @@ def _pack(e: limbs.Wide, n: V) -> V:
 
 def exp(x: V) -> V:
     """Correctly rounded e^x."""
-    k, hi, lo = _exp_core(x)
-    low, high = hi + (lo - _EXP_BOUND), hi + (lo + _EXP_BOUND)
+    k, hi, lo = exp_fast(x)
+    low, high = hi + (lo - EXP_BOUND), hi + (lo + EXP_BOUND)
     scaled = (low.bits() + ((k >> 7) << 52)).float()
     # Below -707 the result may be subnormal: one rounding at its own precision is wanted, which is the exact phase's.
     undecided = low.ne(high).either(x.lt(-707.0))
@@ -122,16 +122,17 @@ def _exp_exact(x: V, k: V) -> V:
 _LN_RELATIVE, _LN_BOUND = 2.0**-66, 2.0**-74
 
 
-def ln(x: V) -> V:
-    """Correctly rounded natural logarithm.
+def ln_fast(x: V) -> tuple[V, V, V, V, V]:
+    """(bits, e, hi, lo, bound): ln x = hi + lo within the bound, for 0 < x < inf. bits: of x, or of 2^54 x where x is
+    subnormal; x = 2^e m with 0.705 <= m < 1.41.
 
-    x = 2^e m, 0.705 <= m < 1.41; z = m·c - 1, |z| < 2^-7.9, as zh + zl: with m = ma + mb split, ma·c - 1 and mb·c are
-    exact (c has 20 bits), and TwoSum is exact. ln x = (e·ln 2 - ln c) + ln(1 + z); the bracket's head is on the grid of
-    2^-42 and exact, its tail off by 2^-86.
+    z = m·c - 1, |z| < 2^-7.9, as zh + zl: with m = ma + mb split, ma·c - 1 and mb·c are exact (c has 20 bits), and
+    TwoSum is exact. ln x = (e·ln 2 - ln c) + ln(1 + z); the bracket's head is on the grid of 2^-42 and exact, its tail
+    off by 2^-86.
     ln(1 + z) = z - z²/2 + z³ Q(z), Q cut after z^6/9: below z^10/10. With zh = za + zb split: za²/2 and za·zb exact.
     z³ Q < 2^-25 is off by 2^-77; the sums of lo (below 2^-25) by 2^-78 each. In all below 2^-75.
-    In the interval of 1.0, with e = 0, the head is 0, zl = 0 and everything shrinks with z: relative to z the cube is off
-    by z²/3 · 2^-51 and the sums by z²/3 · 2^-52, below 2^-68 together, Q's rest by z^9/10 < 2^-74.
+    In the interval of 1.0, with e = 0, the head is 0, zl = 0 and everything shrinks with z: relative to z the cube is
+    off by z²/3 · 2^-51 and the sums by z²/3 · 2^-52, below 2^-68 together, Q's rest by z^9/10 < 2^-74.
     So the bound is min(2^-74, 2^-66 |ln x|).
     """
     tiny = x.lt(2.0**-1022)
@@ -160,7 +161,12 @@ def ln(x: V) -> V:
     hi = first - half_square
     error2 = (first - hi) - half_square
     lo = error1 + (error2 + ((zl - (za * zb + (zb * zb * 0.5 + zh * zl))) + (cube + (ef * l2 + tail))))
-    bound = minimum(hi.abs() * _LN_RELATIVE, _LN_BOUND)
+    return bits, e, hi, lo, minimum(hi.abs() * _LN_RELATIVE, _LN_BOUND)
+
+
+def ln(x: V) -> V:
+    """Correctly rounded natural logarithm."""
+    bits, e, hi, lo, bound = ln_fast(x)
     low, high = hi + (lo - bound), hi + (lo + bound)
     result = rare(low.ne(high), _ln_exact(bits, e, low, high), low)
     result = select(x.eq(_INF), _INF, result)
@@ -212,22 +218,21 @@ _TANH_ONE = 19.07
 _TANH_SMALL, _TANH_BOUND = 2.0**-67, 2.0**-74
 
 
-def tanh(x: V) -> V:
-    """Correctly rounded hyperbolic tangent, computed on |x|.
+def tanh_fast(size: V) -> tuple[V, V, V, V]:
+    """(k, hi, lo, bound): tanh x = hi + lo within the bound, for x = size >= 2^-27; k is exp_fast's, for 2x.
 
-    |x| < 2^-8: x + x³ P(x²), cut after 62/2835 x^9: the rest is below 2^-85 |x|; the cube, below 2^-17.5 |x|, is off by
-    2^-69 |x|. Bound 2^-67 |x|.
-    Else y = 2|x| >= 2^-7: N/D = (E - 1)/(E + 1) with E = e^y from the core as a normalised sum of two doubles, scaled
+    x < 2^-8: x + x³ P(x²), cut after 62/2835 x^9: the rest is below 2^-85 x; the cube, below 2^-17.5 x, is off by
+    2^-69 x. Bound 2^-67 x.
+    Else y = 2x >= 2^-7: N/D = (E - 1)/(E + 1) with E = e^y from the core as a normalised sum of two doubles, scaled
     exactly; N and D as sums of two doubles whose tails are below 2^-52 of the heads, so that first-order corrections do.
     q0 = nh · (1/dh) is within 2^-51.4 of nh/dh; its residual nh - q0·dh is taken exactly but for 2^-77 by
     split products, and one more term gives N/D to 2^-77 (relative). E's own error, 2^-76.2 E, moves the quotient by
     2E/(E + 1)² · 2^-76.2 < 2^-77.2. Bound 2^-75 + rounding: 2^-74.
     """
-    size = x.abs()
     square = size * size
     small_cube = size * (square * _polynomial(square, (62 / 2835, -17 / 315, 2 / 15, -1 / 3)))
     y = size + size
-    k, uh, ul = _exp_core(y)
+    k, uh, ul = exp_fast(y)
     power = (((k >> 7) + 1023) << 52).float()
     eh = (uh + ul) * power
     el = (ul - ((uh + ul) - uh)) * power
@@ -246,6 +251,13 @@ def tanh(x: V) -> V:
     hi = select(is_small, size, q0)
     lo = select(is_small, small_cube, q1)
     bound = select(is_small, size * _TANH_SMALL, _TANH_BOUND)
+    return k, hi, lo, bound
+
+
+def tanh(x: V) -> V:
+    """Correctly rounded hyperbolic tangent, computed on |x|."""
+    size = x.abs()
+    k, hi, lo, bound = tanh_fast(size)
     low, high = hi + (lo - bound), hi + (lo + bound)
     result = rare(low.ne(high), _tanh_exact(size, k, low, high), low)
     result = select(size.lt(2.0**-27), size, result)
