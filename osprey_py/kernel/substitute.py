@@ -6,7 +6,7 @@ is the primitive that fusion is made of; whether two launches should become one 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from osprey_py.kernel.faults import may_fault
@@ -138,6 +138,56 @@ def _merged(keys: Sequence[Hashable]) -> tuple[list[int], tuple[int, ...]]:
     return [numbers[key] for key in keys], tuple(kept)
 
 
+def instantiate(roots: Sequence[Node], values: Mapping[Bound, Node]) -> tuple[Node, ...]:
+    """The roots with variables replaced. What reads them is copied, its folds and loops with variables of their own;
+    the rest is shared with the original."""
+    moving = _moving(roots, lambda node: node.op == "var" and node.attr in values)
+    rule = _renewing(dict(values))
+    done: dict[Node, Node] = {node: node for node in walk(roots) if node not in moving}
+    return tuple(rewrite(root, rule, done) for root in roots)
+
+
+def _moving(roots: Sequence[Node], starts: Callable[[Node], bool]) -> set[Node]:
+    """The nodes that starts holds for, all that reads them, and all that reads a variable of a fold or loop among
+    those."""
+    order = list(walk(roots))
+    moving: set[Node] = set()
+    while True:
+        bound = {b for node in moving for b in binds(node)}
+        found = set(moving)
+        for node in order:
+            if starts(node) or (node.op == "var" and node.attr in bound) or not found.isdisjoint(node.args):
+                found.add(node)
+        if found == moving:
+            return moving
+        moving = found
+
+
+def _renewing(values: dict[Bound, Node]) -> Rule:
+    """Replaces variables by values, and those that folds and loops bind by new ones."""
+
+    def renew(b: Bound) -> Bound:
+        if b not in values:
+            values[b] = var(Bound(b.type, b.name))
+        fresh = values[b].attr
+        assert isinstance(fresh, Bound)
+        return fresh
+
+    def rule(node: Node, args: tuple[Node, ...]) -> Node | None:
+        attr = node.attr
+        if isinstance(attr, FoldAttr):
+            return Node(node.op, node.type, args, FoldAttr(renew(attr.index), tuple(map(renew, attr.accs))))
+        if isinstance(attr, LoopAttr):
+            return Node(node.op, node.type, args, LoopAttr(tuple(map(renew, attr.vars))))
+        if isinstance(attr, Bound):
+            if attr not in values:
+                renew(attr)
+            return values[attr]
+        return None
+
+    return rule
+
+
 # --- inlining ------------------------------------------------------------------------------------------------------
 
 
@@ -245,11 +295,7 @@ class _Copies:
             [slot_offset + k for k in range(len(producer.slots))],
             [uniform_offset + k for k in range(len(producer.uniforms))],
         )
-        moving: set[Node] = set()
-        for node in walk((producer.result,)):
-            if node.op == "index" or not moving.isdisjoint(node.args):
-                moving.add(node)
-        self.moving = self._with_bodies(moving)
+        self.moving = _moving((producer.result,), lambda node: node.op == "index")
         self.fixed: dict[Node, Node] = {}
         self.copies: dict[object, Node] = {}
         rule = self._rule({})
@@ -257,15 +303,6 @@ class _Copies:
             if node not in self.moving:
                 rewrite(node, rule, self.fixed)
         self.functions = tuple(self._function(f) for f in producer.functions)
-
-    def _with_bodies(self, moving: set[Node]) -> set[Node]:
-        """All that must be copied afresh: also what reads a variable of a fold or loop that is copied."""
-        bound = {b for node in moving for b in binds(node)}
-        copied = set(moving)
-        for node in walk((self.producer.result,)):
-            if node.attr in bound if node.op == "var" else not copied.isdisjoint(node.args):
-                copied.add(node)
-        return copied if copied == moving else self._with_bodies(copied)
 
     def at(self, place: Node) -> Node:
         key = place.attr if place.op == "var" else place.op if place.op == "index" else place
@@ -283,25 +320,14 @@ class _Copies:
         results = tuple(rewrite(r, rule, done) for r in function.results)
         return KFunction(function.name, tuple(params[p] for p in function.params), results)
 
-    def _rule(self, fresh: dict[Bound, Bound]) -> Rule:
-        """Arguments renumbered, variables of folds and loops replaced by new ones, calls by the merged numbering."""
-
-        def renew(b: Bound) -> Bound:
-            if b not in fresh:
-                fresh[b] = Bound(b.type, b.name)
-            return fresh[b]
+    def _rule(self, params: dict[Bound, Bound]) -> Rule:
+        """Arguments renumbered, variables replaced by new ones, calls by the merged numbering."""
+        renewing = _renewing({b: var(new) for b, new in params.items()})
 
         def rule(node: Node, args: tuple[Node, ...]) -> Node | None:
-            attr = node.attr
-            if isinstance(attr, FoldAttr):
-                return Node(node.op, node.type, args, FoldAttr(renew(attr.index), tuple(map(renew, attr.accs))))
-            if isinstance(attr, LoopAttr):
-                return Node(node.op, node.type, args, LoopAttr(tuple(map(renew, attr.vars))))
-            if isinstance(attr, Bound):
-                return var(renew(attr))
             if node.op == "call":
-                assert isinstance(attr, int)
-                return Node("call", node.type, args, attr + self.offset, node.site)
-            return self.arguments(node, args)
+                assert isinstance(node.attr, int)
+                return Node("call", node.type, args, node.attr + self.offset, node.site)
+            return renewing(node, args) or self.arguments(node, args)
 
         return rule
