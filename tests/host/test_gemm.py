@@ -1,14 +1,17 @@
-"""The matrix kernels against the plain triple loop, byte for byte (spec/surface, the order of sums)."""
+"""The matrix kernels against the plain triple loop, byte for byte (spec/contractions, spec/numerics)."""
 
 from __future__ import annotations
 
+import re
+
+import llvmlite.binding as llvm
 import numpy as np
 import numpy.typing as npt
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from osprey_py.backends.host import gemm, gemm_target
+from osprey_py.backends.host import gemm, gemm_target, pool_ir
 from osprey_py.backends.host.gemm import Blocks, Dimension, Epilogue, Operand, Product
 from osprey_py.backends.host.native import machine
 from osprey_py.backends.host.pool import Plan, Pool
@@ -94,7 +97,7 @@ def same(pair: tuple[Array, Array]) -> None:
 
 @pytest.mark.parametrize("m", [0, 1, 2, 3, 5, 6, 7, 11, 12, 13, 24, 31])
 def test_shapes(m: int) -> None:
-    """S6.3: every tile height and edge, K = 0 included, B as it is and transposed."""
+    """C2, N14: every tile height and edge, K = 0 included, B as it is and transposed."""
     rng = np.random.default_rng(m)
     for k in (0, 1, 2, 3, 8, 9, 40):
         for n in (0, 1, 4, 7, 8, 15, 16, 17, 33, 70):
@@ -119,7 +122,7 @@ def test_strides_kinds_seeds_and_special_values(
     threads: int,
     source: int,
 ) -> None:
-    """S6.3: NaN, infinities, -0.0 and subnormals in any storage kind, any layout, any seed, any number of threads."""
+    """C2, N14: NaN, infinities, -0.0 and subnormals in any storage kind, any layout, any seed, any number of threads."""
     m, k, n = shape
     rng = np.random.default_rng(source)
     same(product(values(rng, (m, k), True), values(rng, (k, n), True), kinds, turned, seed, threads))
@@ -135,7 +138,7 @@ def test_strides_kinds_seeds_and_special_values(
 def test_blocks_never_change_a_byte(
     shape: tuple[int, int, int], blocks: tuple[int, int, int], turned: tuple[bool, bool, bool], source: int
 ) -> None:
-    """S6.3: cutting rows, columns and k (with the partial sum carried) changes nothing."""
+    """C2, N14: cutting rows, columns and k (with the partial sum carried) changes nothing."""
     m, k, n = shape
     rng = np.random.default_rng(source)
     rows = gemm.tile().rows
@@ -148,7 +151,7 @@ def test_blocks_never_change_a_byte(
 
 @pytest.mark.parametrize("kind", [Kind.F16, Kind.BF16])
 def test_every_half_widens_exactly(kind: Kind) -> None:
-    """N4.1: all 65,536 bit patterns of the narrow kinds, through both packers and both row kernels."""
+    """N13: all 65,536 bit patterns of the narrow kinds, through both packers and both row kernels."""
     every = np.arange(1 << 16, dtype="<u2").view(kind.dtype)
     wide = widen(every, kind)
     wanted = plain(np.ones((1, 1)), wide[None, :], 0.0)
@@ -163,7 +166,7 @@ def test_every_half_widens_exactly(kind: Kind) -> None:
 
 
 def test_the_large_case_uses_every_block() -> None:
-    """S6.3: more rows, columns and depth than one block of each."""
+    """C2, N14: more rows, columns and depth than one block of each."""
     rng = np.random.default_rng(5)
     a, b = values(rng, (300, 700), False), values(rng, (700, 130), False)
     for threads in (1, 2):
@@ -196,7 +199,7 @@ def test_batches(threads: int) -> None:
 
 @pytest.mark.parametrize("rows", [1, 14])
 def test_each_batch_may_have_its_own_number_of_terms(rows: int) -> None:
-    """B3.3: causal sums: row r of the batch has r + 2 terms."""
+    """C3: causal sums: row r of the batch has r + 2 terms."""
     rng = np.random.default_rng(9)
     a, b, c = rng.standard_normal((9, rows, 12)), rng.standard_normal((12, 40)), np.zeros((9, rows, 40))
     p = Product(
@@ -223,7 +226,7 @@ def test_each_batch_may_have_its_own_number_of_terms(rows: int) -> None:
 def test_each_row_may_have_more_terms_than_the_one_before(
     shape: tuple[int, int, int, int], cut: tuple[int, int, bool], source: int
 ) -> None:
-    """B3.3: causal sums, whole and cut into blocks of any size."""
+    """C3: causal sums, whole and cut into blocks of any size."""
     m, k, n, slope = shape
     rng = np.random.default_rng(source)
     depth = k + (m - 1) * slope
@@ -276,8 +279,37 @@ def test_the_epilogue_sees_each_output_once(threads: int, m: int) -> None:
         assert c.tobytes() == (wanted + wanted).tobytes()
 
 
+@pytest.mark.parametrize(
+    ("shape", "triple", "cpu"),
+    [
+        (gemm_target.AVX512, "x86_64-unknown-linux-gnu", "skylake-avx512"),
+        (gemm_target.AVX2, "x86_64-unknown-linux-gnu", "znver3"),
+        (gemm_target.SSE2, "x86_64-unknown-linux-gnu", "x86-64"),
+        (gemm_target.NEON, "arm64-apple-darwin22", "apple-m1"),
+        (gemm_target.NEON, "aarch64-unknown-linux-gnu", "neoverse-n1"),
+    ],
+)
+def test_code_for_other_processors(
+    shape: gemm_target.Tile, triple: str, cpu: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """N1: the kernels compile for what this project supports, fuse nothing, and no tile spills a register."""
+    llvm.initialize_all_targets()
+    llvm.initialize_all_asmprinters()
+    monkeypatch.setattr(gemm, "tile", lambda: shape)
+    target = llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, opt=2)
+    tiled, *others = (
+        str(target.emit_assembly(llvm.parse_assembly(text)))
+        for text in (gemm.tiled_text(), gemm.rows_text(Kind.F16), pool_ir.text(triple))
+    )
+    micros = tiled[tiled.index("micro_") : tiled.index("gemm_tiled:")]
+    assert re.search(r"mm\d|\bv\d+\.2d", micros)
+    assert not re.search(r"mm\d+.*\(%rsp\)|\(%rsp\).*mm\d+|\bq\d+.*\[sp", micros)
+    for text in (tiled, *others):
+        assert not any(word in text for word in ("fmadd", "fmla", "fmsub", "fmls"))
+
+
 def test_no_contraction_in_the_machine_code() -> None:
-    """N1.2: no fused multiply-add is ever emitted."""
+    """N1: no fused multiply-add is ever emitted."""
     for text in (gemm.tiled_text(), gemm.rows_text(Kind.F32)):
         code = machine().assembly(text)
         assert "mul" in code
@@ -286,7 +318,7 @@ def test_no_contraction_in_the_machine_code() -> None:
 
 @pytest.mark.parametrize("shape", [gemm_target.PLAIN, gemm_target.SSE2, gemm_target.NEON, gemm_target.AVX2])
 def test_every_tile_computes_the_same(shape: gemm_target.Tile, monkeypatch: pytest.MonkeyPatch) -> None:
-    """S6.3: the kernels of other processors, as far as this one runs them, give the same bytes."""
+    """C2, N14: the kernels of other processors, as far as this one runs them, give the same bytes."""
     for cached in (gemm._tiled, gemm._rows, gemm._packs):
         monkeypatch.setattr(gemm, cached.__name__, cached.__wrapped__)
     kept: list[object] = []

@@ -1,4 +1,4 @@
-"""Contractions through the whole host backend, against the oracle, byte for byte (spec/backends, contractions)."""
+"""Contractions through the whole host backend, against the oracle, byte for byte (spec/contractions)."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def same(
 @pytest.mark.parametrize("kind", [Kind.F64, Kind.F32, Kind.F16, Kind.BF16])
 @pytest.mark.parametrize("m", [1, 3, 14])
 def test_matmul_with_bias_activation_and_residual(kind: Kind, m: int) -> None:
-    """B3.1, B3.5: the epilogue sees each sum once; weights in every storage kind."""
+    """C1, C5: the epilogue sees each sum once; weights in every storage kind."""
     rng = np.random.default_rng(m)
     inner, cols = 7, 19
     i = index()
@@ -79,7 +79,7 @@ def test_matmul_with_bias_activation_and_residual(kind: Kind, m: int) -> None:
 
 
 def test_the_epilogue_may_be_of_another_type() -> None:
-    """B3.5: a comparison of the sums stores booleans."""
+    """C5: a comparison of the sums stores booleans."""
     rng = np.random.default_rng(2)
     k = kernel(Node("lt", BOOL, (matmul().result, const(0.25))))
     same(k, [store(rng, 35), store(rng, 77)], (5, 7, 11), 55)
@@ -87,7 +87,7 @@ def test_the_epilogue_may_be_of_another_type() -> None:
 
 @pytest.mark.parametrize("root", [2.0, 0.0])
 def test_attention_scores(root: float) -> None:
-    """B3.2, B3.5: a fault in the epilogue is the step's."""
+    """C1, C5: a fault in the epilogue is the step's."""
     rng = np.random.default_rng(3)
     rows, cols, size, heads = 5, 9, 4, 3
     width = heads * size
@@ -98,7 +98,7 @@ def test_attention_scores(root: float) -> None:
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("rows", [1, 3, 20])
 def test_attention_mix(causal: bool, rows: int) -> None:
-    """B3.2, B3.3: heads in the middle of a row, sums of growing length."""
+    """C1, C3: heads in the middle of a row, sums of growing length."""
     rng = np.random.default_rng(4)
     cols, size, heads = 20, 5, 2
     width = heads * size
@@ -107,7 +107,7 @@ def test_attention_mix(causal: bool, rows: int) -> None:
 
 
 def test_special_values() -> None:
-    """B3.1: NaN is stored canonical, with an epilogue and without; infinities, -0.0 and subnormals go through."""
+    """C1: NaN is stored canonical, with an epilogue and without; infinities, -0.0 and subnormals go through."""
     rng = np.random.default_rng(5)
     values = np.array([np.nan, -np.nan, np.inf, -np.inf, -0.0, 0.0, 5e-324, 1e308, 1.0, -1.0])
     for _ in range(5):
@@ -117,7 +117,7 @@ def test_special_values() -> None:
 
 
 def test_what_is_refused_at_a_launch_runs_as_written() -> None:
-    """B3.4: reads out of range, no terms, a fault inside."""
+    """C4: reads out of range, no terms, a fault inside."""
     rng = np.random.default_rng(6)
     a, b = store(rng, 35), store(rng, 77)
     same(matmul(), [store(rng, 30), b], (5, 7, 11), 55, caught=False)
@@ -127,7 +127,7 @@ def test_what_is_refused_at_a_launch_runs_as_written() -> None:
 
 
 def test_one_plan_for_all_lengths() -> None:
-    """B3.1: one compiled kernel, lengths 5 to 24."""
+    """C1: one compiled kernel, lengths 5 to 24."""
     rng = np.random.default_rng(7)
     host = HOSTS[2]
     k = matmul()
@@ -145,7 +145,7 @@ def test_one_plan_for_all_lengths() -> None:
 @settings(max_examples=40, deadline=None)
 @given(st.data())
 def test_any_layout(data: st.DataObject) -> None:
-    """B3.2: output digits and operand dimensions in any order, with strides, offsets and repeated batches."""
+    """C1: output digits and operand dimensions in any order, with strides, offsets and repeated batches."""
     draw = data.draw
     digits = draw(st.permutations(["m", "n", "batch", "other"]))[: draw(st.integers(2, 4))]
     if "n" not in digits:

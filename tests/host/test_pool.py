@@ -82,6 +82,7 @@ def chain(steps: int, n: int, grain: int) -> tuple[Plan, np.ndarray, np.ndarray,
 @pytest.mark.parametrize("threads", [1, 2, 3, 7])
 @pytest.mark.parametrize(("n", "grain"), [(1, 1), (2, 1), (7, 2), (64, 8), (1000, 1)])
 def test_steps_see_what_those_before_wrote(threads: int, n: int, grain: int) -> None:
+    """C6: order between steps, whatever the threads and the grain."""
     pool = Pool(threads)
     plan, a, b, words = chain(50, n, grain)
     for _ in range(10):
@@ -192,7 +193,7 @@ define void @get(ptr %p) {
 
 
 def test_subnormals_are_kept_whatever_the_caller_has_set() -> None:
-    """N1.4: every thread, the caller's too, computes with the default control word; the caller's own comes back."""
+    """C6, N1: every thread, the caller's too, computes with the default control word; the caller's own comes back."""
     arm = machine().triple.startswith(("arm64", "aarch64"))
     text, flushing, bits, normal = _CONTROL["arm" if arm else "x86"]
     words = machine().load(text, ("set", "get"))

@@ -1,4 +1,4 @@
-"""Which folds are recognised as matrix products, and which must not be (spec/backends, contractions)."""
+"""Which folds are recognised as matrix products, and which must not be (spec/contractions)."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def sums(c: Contraction, slots: list[np.ndarray], n: int) -> np.ndarray:
 
 
 def test_matmul() -> None:
-    """B3.1: strides, extents and seed of gpuMatMul; nothing is left for an epilogue."""
+    """C1: strides, extents and seed of gpuMatMul; nothing is left for an epilogue."""
     found = recognise(matmul(), (35, 77), (5, 7, 11), 55)
     assert found == Contraction(5, 11, 7, Side(0, 0, 7, 1), Side(1, 0, 1, 11), 11, 1, 0.0, (), 0, False)
 
@@ -79,7 +79,7 @@ def test_matmul() -> None:
 @pytest.mark.parametrize("n", [1, 2, 4, 11])
 @pytest.mark.parametrize("k", [1, 2, 7])
 def test_matmul_computes_the_product(m: int, k: int, n: int) -> None:
-    """B3.1: at every extent, 1 included; a single output has no columns and is left to others."""
+    """C1: at every extent, 1 included; a single output has no columns and is left to others."""
     found = recognise(matmul(), (m * k, k * n), (m, k, n), m * n)
     a, b = np.arange(1.0, m * k + 1), np.arange(2.0, k * n + 2)
     if m == n == 1:
@@ -90,7 +90,7 @@ def test_matmul_computes_the_product(m: int, k: int, n: int) -> None:
 
 
 def test_operands_in_any_order() -> None:
-    """B3.1: load * load + acc, and acc + load * load with the operands exchanged."""
+    """C1: load * load + acc, and acc + load * load with the operands exchanged."""
     base = recognise(matmul(), (35, 77), (5, 7, 11), 55)
     i = index()
     r, c = div(i, u(2)), mod(i, u(2))
@@ -109,7 +109,7 @@ def test_operands_in_any_order() -> None:
 
 
 def test_attention_scores() -> None:
-    """B3.2: heads are a batch, rows and columns are found, the quotient is the epilogue."""
+    """C1: heads are a batch, rows and columns are found, the quotient is the epilogue."""
     rows, cols, heads, size = 5, 9, 3, 4
     width = heads * size
     k = attention_scores()
@@ -126,7 +126,7 @@ def test_attention_scores() -> None:
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("rows", [1, 4])
 def test_attention_mix(causal: bool, rows: int) -> None:
-    """B3.2, B3.3: the mix of values, over all rows or over those so far: then each row has its own number of terms."""
+    """C1, C3: the mix of values, over all rows or over those so far: then each row has its own number of terms."""
     cols, heads, size = 6, 2, 5
     width = heads * size
     found = recognise(mix(causal), (heads * rows * cols, cols * width), (rows, cols, size, width), rows * width)
@@ -143,7 +143,7 @@ def test_attention_mix(causal: bool, rows: int) -> None:
 
 
 def test_a_row_against_a_transposed_matrix() -> None:
-    """B3.1: the tied head, one row: columns only."""
+    """C1: the tied head, one row: columns only."""
     t = index()
     k = kernel(total(u(0), lambda acc, c: f("fadd", acc, f("fmul", get(0, c), get(1, add(mul(t, u(0)), c))))), 2, 1)
     found = recognise(k, (7, 7 * 30), (7,), 30)
@@ -151,7 +151,7 @@ def test_a_row_against_a_transposed_matrix() -> None:
 
 
 def test_gradient_of_weights_and_transposed_output() -> None:
-    """B3.2: x^T dy, and an output written column by column: the operands change sides so that columns are contiguous."""
+    """C1: x^T dy, and an output written column by column: the operands change sides so that columns are contiguous."""
     i = index()
     r, c = div(i, u(2)), mod(i, u(2))
     k = kernel(
@@ -171,7 +171,7 @@ def test_gradient_of_weights_and_transposed_output() -> None:
 
 
 def test_digits_that_move_as_one_are_one() -> None:
-    """B3.2: batch and position of a [batch, time, width] activation are the rows of one matrix."""
+    """C1: batch and position of a [batch, time, width] activation are the rows of one matrix."""
     i = index()
     b, t, c = div(i, mul(u(0), u(2))), mod(div(i, u(2)), u(0)), mod(i, u(2))
     row = mul(add(mul(b, u(0)), t), u(1))
@@ -182,7 +182,7 @@ def test_digits_that_move_as_one_are_one() -> None:
 
 
 def test_the_seed_and_constant_offsets_are_kept() -> None:
-    """B3.1: a fold may begin anywhere, and operands may be parts of buffers."""
+    """C1: a fold may begin anywhere, and operands may be parts of buffers."""
     k = kernel(
         total(
             const(5),
@@ -238,7 +238,7 @@ REFUSED: dict[str, Callable[[Node, Node], Node]] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(name: str) -> None:
-    """B3.4: what is no sum of products of affine, sound reads runs as it is written."""
+    """C4: what is no sum of products of affine, sound reads runs as it is written."""
     k = kernel(total(u(1), REFUSED[name]))
     assert (
         recognise(k, (35 if name == "out of range" else 36, 6 * 11), (5, 6, 11), 55) is None or name == "out of range"
@@ -246,14 +246,14 @@ def test_refused(name: str) -> None:
 
 
 def test_refused_out_of_range_at_the_last_element_only() -> None:
-    """B3.4: one element too few is enough."""
+    """C4: one element too few is enough."""
     assert recognise(matmul(), (35, 77), (5, 7, 11), 55) is not None
     assert recognise(matmul(), (34, 77), (5, 7, 11), 55) is None
     assert recognise(matmul(), (35, 76), (5, 7, 11), 55) is None
 
 
 def test_no_terms_and_unknown_lengths() -> None:
-    """B3.4: an empty or negative fold, and one whose length is read from memory, are left alone."""
+    """C4: an empty or negative fold, and one whose length is read from memory, are left alone."""
     assert recognise(matmul(), (0, 0), (5, 0, 11), 55) is None
     assert recognise(matmul(), (0, 0), (5, -3, 11), 55) is None
     counted = kernel(
@@ -268,7 +268,7 @@ def test_no_terms_and_unknown_lengths() -> None:
 
 
 def test_lengths_are_read_from_slots() -> None:
-    """B3.1: gpuLength of a buffer is as good as a captured number."""
+    """C1: gpuLength of a buffer is as good as a captured number."""
     k = kernel(
         total(length(0), lambda acc, k: f("fadd", acc, f("fmul", get(0, k), get(1, add(mul(index(), length(0)), k))))),
         2,
@@ -280,7 +280,7 @@ def test_lengths_are_read_from_slots() -> None:
 
 
 def test_the_epilogue_reads_the_sum_from_one_more_slot() -> None:
-    """B3.5: bias and activation stay in the kernel; its fold is gone."""
+    """C5: bias and activation stay in the kernel; its fold is gone."""
     i = index()
     dot = matmul().result
     k = kernel(f("tanh", f("fadd", dot, get(2, mod(i, u(2))))), 3)

@@ -1,7 +1,7 @@
 """Small helpers over llvmlite's builder that the matrix kernels are written with.
 
 Comes in: an `ir.IRBuilder`. Goes out: counted loops in SSA form, address arithmetic, exact widening of storage kinds.
-Nothing here sets a fast-math flag, so LLVM keeps every rounding (spec/backends).
+Nothing here sets a fast-math flag, so LLVM keeps every rounding (spec/numerics).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Comes in: a packed tile of A ([depth][height]) and a packed panel of B ([depth][columns]), both binary64.
 Goes out: for each output of the tile  out = (((init + a0*b0) + a1*b1) + …)  over k ascending, every product rounded
-before it is added, one accumulator an output; NaN stored canonical (spec/surface, the order of sums).
+before it is added, one accumulator an output; NaN stored canonical (spec/contractions, spec/numerics).
 Speed comes from height * vectors independent accumulators side by side, never from splitting a sum.
 """
 

@@ -31,7 +31,7 @@ class Tile:
 
 AVX512 = Tile(width=8, rows=12, vectors=2, heights=(12, 8, 6, 4, 2, 1), unroll=2, group=4, l1=48 << 10, l2=1 << 20)
 AVX2 = Tile(width=4, rows=6, vectors=2, heights=(6, 4, 2, 1), unroll=4, group=4, l1=32 << 10, l2=512 << 10)
-SSE2 = Tile(width=2, rows=4, vectors=3, heights=(4, 2, 1), unroll=4, group=2, l1=32 << 10, l2=256 << 10)
+SSE2 = Tile(width=2, rows=4, vectors=2, heights=(4, 2, 1), unroll=4, group=2, l1=32 << 10, l2=256 << 10)
 NEON = Tile(width=2, rows=6, vectors=4, heights=(6, 4, 2, 1), unroll=2, group=2, l1=64 << 10, l2=512 << 10)
 PLAIN = Tile(width=1, rows=4, vectors=4, heights=(4, 2, 1), unroll=1, group=1, l1=32 << 10, l2=256 << 10)
 """Any other processor: scalars, which LLVM maps to what there is."""
