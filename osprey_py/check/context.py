@@ -61,11 +61,12 @@ class FunctionScope:
 
 @dataclass(eq=False, slots=True)
 class ResumeScope:
-    """The handler arm that `resume` belongs to. value: what it takes; answer: what it gives; used: it was seen."""
+    """The handler arm that `resume` belongs to. value: what it takes; answer: what it gives; rest: what running the rest
+    of the computation may perform; used: it was seen."""
 
     value: Term
     answer: Term
-    home: FunctionScope
+    rest: EffVar
     used: bool = False
 
 

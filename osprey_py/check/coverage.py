@@ -43,7 +43,7 @@ class Simple:
 
 WILD = Simple(None)
 Row = tuple[Simple, ...]
-_BUDGET = 50_000
+_BUDGET = 2_000_000
 
 
 class _TooMany(Exception):

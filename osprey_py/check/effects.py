@@ -64,8 +64,8 @@ class Reason:
 
 @dataclass(slots=True, eq=False)
 class Sink:
-    """A bound. allowed: effects that may arrive (IO is decided by `io`, assignments by `cells`). on_label is told each other
-    label that arrives. origin: the sink this one was instantiated from, and the use that did it."""
+    """A bound. allowed: effects that may arrive (IO is decided by `io`, assignments by `cells`). on_label is told each
+    other label that arrives. origin: the sink this one was instantiated from, and the use that did it."""
 
     allowed: frozenset[str]
     io: bool

@@ -181,7 +181,7 @@ def function_body(
     """Types the body of a function or lambda; `e` comes to hold what a call may perform."""
     ambient = cx.fresh_effect()
     scope = FunctionScope(ambient, name, tparams)
-    inner = Env(env.space, scope, ambient, env, None, env.assigns)
+    inner = Env(env.space, scope, ambient, env, env.resume, env.assigns)
     for p, t in zip(f.params, params, strict=True):
         if p.name is not None:
             local = Local(p.name.text, p.name.span, Scheme(t), scope)

@@ -89,6 +89,11 @@ def handle(cx: Context, expr: ast.Handle, env: Env, expected: Term | None) -> Te
         ambient.insts[effect.name] = args
     body_env = Env(env.space, env.function, ambient, env, env.resume, env.assigns)
     answer = cx.infer(expr.body, body_env, expected)
+    # The rest of the computation, which `resume` runs, may perform what the body does beyond the handled operations, and
+    # what the arms do.
+    rest = cx.fresh_effect()
+    cx.flows.flow(ambient, rest, handled)
+    cx.flows.flow(rest, env.ambient)
     instance = effect_instance(cx, effect, args)
     seen: dict[str, ast.HandlerArm] = {}
     for arm in expr.arms:
@@ -104,15 +109,14 @@ def handle(cx: Context, expr: ast.Handle, env: Env, expected: Term | None) -> Te
         seen.setdefault(name, arm)
         operation = _operation(cx, effect, arm.operation)
         if operation is not None:
-            _arm(cx, arm, operation, instance, answer, env)
-    cx.flows.flow(ambient, env.ambient, handled)
+            _arm(cx, arm, operation, instance, ResumeScope(instance.term(operation.result), answer, rest), env)
     return answer
 
 
-def _arm(cx: Context, arm: ast.HandlerArm, operation: OperationDef, instance: Instance, answer: Term, env: Env) -> None:
-    result = instance.term(operation.result)
-    resume = ResumeScope(result, answer, env.function)
-    inner = Env(env.space, env.function, env.ambient, env, resume, True)
+def _arm(
+    cx: Context, arm: ast.HandlerArm, operation: OperationDef, instance: Instance, scope: ResumeScope, env: Env
+) -> None:
+    inner = Env(env.space, env.function, scope.rest, env, scope, True)
     if len(arm.params) != len(operation.params):
         cx.tell(
             "E0205",
@@ -130,26 +134,27 @@ def _arm(cx: Context, arm: ast.HandlerArm, operation: OperationDef, instance: In
             inner.names[p.name.text] = local
             cx.side.binders[p] = local
     t = cx.infer(arm.body, inner)
-    if resume.used:
+    if scope.used:
         cx.side.resuming.add(arm)
-        expect(cx, t, answer, arm.body.span, "the answer of an arm that resumes")
+        expect(cx, t, scope.answer, arm.body.span, "the answer of an arm that resumes")
     else:
-        expect(cx, t, result, arm.body.span, "this arm", ((operation.span, "the operation's result"),))
+        expect(cx, t, scope.value, arm.body.span, "this arm", ((operation.span, "the operation's result"),))
 
 
 def resume(cx: Context, expr: ast.Resume, env: Env, expected: Term | None) -> Term:
     t: Term = UNIT if expr.value is None else cx.infer(expr.value, env)
     scope = env.resume
-    if scope is None or scope.home is not env.function:
+    if scope is None:
         cx.tell(
             "E0309",
             "`resume` stands outside a handler arm",
             expr.span,
             "there is nothing to resume here",
-            help="`resume(v)` belongs directly in an arm of `handle`, not in a function inside it",
+            help="`resume(v)` belongs in an arm of `handle`",
         )
         return cx.fresh()
     scope.used = True
     span = expr.span if expr.value is None else expr.value.span
     expect(cx, t, scope.value, span, "what `resume` gives")
+    cx.flows.flow(scope.rest, env.ambient)
     return scope.answer

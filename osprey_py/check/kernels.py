@@ -139,7 +139,7 @@ class _Kernel:
 
 def _problem(e: core.Expr) -> _Problem | None:
     match e:
-        case core.Handle(span=span):
+        case core.Handle(span=span) | core.Resume(span=span):
             return _Problem(
                 span,
                 "a GPU kernel cannot handle effects",

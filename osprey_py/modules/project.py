@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from functools import lru_cache
 from pathlib import Path
 
 from osprey_py.modules.declare import declare, declared_types
@@ -78,16 +77,12 @@ def program_parts(file: ast.File) -> tuple[ast.Statement | None, ast.FunctionDec
     return runs, main
 
 
-@lru_cache(maxsize=8)
-def _index(folder: Path) -> dict[Namespace, list[Path]]:
-    return files_by_namespace([folder])
-
-
 class _Loader:
     def __init__(self) -> None:
         self.project = Project()
         self._spaces: dict[Namespace, Symbol] = {}
         self._loaded: dict[Namespace, list[LoadedFile]] = {}
+        self._indexes: dict[Path, dict[Namespace, list[Path]]] = {}
         self._prelude = Space(("prelude",), BUILTINS, "prelude")
 
     # --- reading ----------------------------------------------------------------------------------------------------
@@ -189,9 +184,14 @@ class _Loader:
                 if path[:cut] in self._loaded or self._load(path[:cut], file.folder):
                     break
 
+    def _index(self, folder: Path) -> dict[Namespace, list[Path]]:
+        if folder not in self._indexes:
+            self._indexes[folder] = files_by_namespace([folder])
+        return self._indexes[folder]
+
     def _load(self, namespace: Namespace, folder: Path | None) -> bool:
         for place in (folder, stdlib_path()):
-            if place is None or namespace not in _index(place):
+            if place is None or namespace not in self._index(place):
                 continue
             files = self._library_files(namespace, place, "")
             self._loaded[namespace] = files
@@ -205,7 +205,7 @@ class _Loader:
         """The files of a namespace in a folder. A file that is itself a program is part of no other program."""
         files = []
         entry_path = Path(entry).resolve() if entry else None
-        for path in _index(folder).get(namespace, ()):
+        for path in self._index(folder).get(namespace, ()):
             if path.resolve() == entry_path:
                 continue
             file = self.read(path, show=self._shown(path))
