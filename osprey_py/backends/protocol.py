@@ -1,7 +1,7 @@
 """What a backend is: it runs steps over storage. Nothing here knows about graphs, fusion or the language.
 
-Comes in: `Step`s with kernels as extracted (checked ops, before kernel/faults.py), in an order that respects their data
-dependencies. Goes out: bytes in the steps' outputs, equal to the oracle's, or a report that a step faulted.
+Comes in: `Step`s with kernels as extracted (checked ops, before kernel/faults.py), in an order that respects their
+data dependencies. Goes out: bytes in the steps' outputs, equal to the oracle's, or a report that a step faulted.
 """
 
 from __future__ import annotations
@@ -82,10 +82,10 @@ class Step:
 
     map: output[i] = kernel(i), i in 0 … n-1. A fold is a map with n = 1.
     scan: acc = init; output[i] = acc = kernel(i, acc), ascending.
-    filter: output gets, in order, inputs[0][i] where kernel(i) is true; output has room for n; `run` reports how many.
-    accumulate: kernel None; output (n zeros written first)[inputs[0][j]] += inputs[1][j], j ascending; indices are in range.
-    output never overlaps an input, except that a map may write over an input that it reads at `index` only.
-    compiled: what `Backend.compile` gave for (op, kernel, input kinds).
+    filter: output gets, in order, inputs[0][i] where kernel(i) is true; output has room for n; `run` reports how
+    many. accumulate: kernel None; output (n zeros written first)[inputs[0][j]] += inputs[1][j], j ascending; indices
+    are in range. output never overlaps an input, except that a map without folds may write over an input that it
+    reads at `index` only. compiled: what `Backend.compile` gave for (op, kernel, input kinds).
     """
 
     op: StepOp
@@ -99,8 +99,8 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What came of a run. fault: the position of a step that faulted, None when none did; steps after it may or may not
-    have run. Which fault it was, and where, is found by running again unfused (graph/locate.py).
+    """What came of a run. fault: the position of a step that faulted, None when none did; steps after it may or may
+    not have run. Which fault it was, and where, is found by running again unfused (graph/locate.py).
     counts: for each filter step, by its position, how many elements it kept."""
 
     fault: int | None

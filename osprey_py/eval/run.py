@@ -55,11 +55,14 @@ def run_program(
 
 def _run(program: Program, world: Any) -> int:
     from osprey_py.eval.library.tests import finish
+    from osprey_py.eval.replay import install
     from osprey_py.eval.unit import Unit
     from osprey_py.eval.world import ProgramExit
 
     unit = Unit(program)
-    startup = unit.instantiate(world)["startup"]
+    namespace = unit.instantiate(world)
+    install(unit, namespace, world)
+    startup = namespace["startup"]
     try:
         try:
             startup()

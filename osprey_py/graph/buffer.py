@@ -11,7 +11,7 @@ on a pending node dies and no pending node outside a plan reads it, the node nee
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 from osprey_py.backends.protocol import KIND_OF, Kind, Scalar, StepOp, Storage
 from osprey_py.kernel.ir import Kernel, Ty
@@ -145,6 +145,11 @@ class Buffer:
         self.type = node.type
 
     def __len__(self) -> int:
+        return self.node.length
+
+    @property
+    def length(self) -> Any:
+        """The number of elements: an int, or a symbol while a function is recorded (graph/replay.py)."""
         return self.node.length
 
     def __bool__(self) -> bool:

@@ -32,3 +32,9 @@ def reads_only_at_index(kernel: Kernel) -> frozenset[int]:
         if n.op == "load" and n.args[0].op != "index"
     }
     return frozenset(s for s in range(len(kernel.slots)) if s not in elsewhere)
+
+
+@cache
+def has_folds(kernel: Kernel) -> bool:
+    """Whether an element needs more than a fixed number of operations."""
+    return bool(kernel.functions) or any(n.op in ("fold", "loop") for n in walk(kernel.roots))

@@ -17,7 +17,7 @@ from typing import Any, Protocol
 from osprey_py.backends.protocol import KIND_OF, Backend, Kind, Step, StepOp, Storage
 from osprey_py.graph.buffer import Memory, Node
 from osprey_py.graph.fuse import LENGTH, Fused, Group
-from osprey_py.graph.kernels import reads_only_at_index
+from osprey_py.graph.kernels import has_folds, reads_only_at_index
 from osprey_py.graph.schedule import Shape
 from osprey_py.kernel.ir import Kernel, Ty
 
@@ -277,8 +277,9 @@ def make_plan(shape: Shape, fused: Fused, types: tuple[Ty, ...]) -> Plan:
 
 
 def _overwritable(group: Group, frees: list[int], kinds: list[Kind]) -> tuple[int, ...]:
-    """Inputs that a map may write over: they die here, lie as the output does, and are read at `index` only."""
-    if group.op != "map" or group.part is not None or group.kernel is None:
+    """Inputs that a map may write over: they die here, lie as the output does, and are read at `index` only. A kernel
+    with folds may write its sums before it reads the rest."""
+    if group.op != "map" or group.part is not None or group.kernel is None or has_folds(group.kernel):
         return ()
     only = reads_only_at_index(group.kernel)
     return tuple(

@@ -44,14 +44,16 @@ class Stats:
     forces: int = 0
     planned: int = 0
     steps: int = 0
+    replays: int = 0
 
 
 class Runtime:
     """One program's buffers on one backend. fusion: whether launches may be merged; bytes do not depend on it.
-    profile: steps run one by one, timed, for `profile_text`."""
+    profile: steps run one by one, timed, for `profile_text`. replay: whether the evaluator may replay functions."""
 
-    def __init__(self, backend: Backend, *, fusion: bool = True, profile: bool = False) -> None:
+    def __init__(self, backend: Backend, *, fusion: bool = True, profile: bool = False, replay: bool = True) -> None:
         self.backend = backend
+        self.replaying = replay
         self.fuser = Fuser(fusion)
         self.profile = Profile(perf_counter) if profile else None
         self.stats = Stats()
@@ -189,13 +191,17 @@ class Runtime:
                 self.barrier()
             except LaunchFault as earlier:
                 fault = earlier
+        self.forget(mark)
+        if not fault.recoverable or (isinstance(fault, LaunchFault) and fault.order < mark):
+            raise fault
+        return fault
+
+    def forget(self, mark: int) -> None:
+        """Launches made since the mark need not run: nobody will ask whether they fault."""
         for node in self._listed:
             if node.order >= mark:
                 node.listed = False
         self._listed = [n for n in self._listed if n.order < mark]
-        if not fault.recoverable or (isinstance(fault, LaunchFault) and fault.order < mark):
-            raise fault
-        return fault
 
     def force(self, targets: list[Node]) -> None:
         """Run what the targets need. Raises the first fault in strict order."""

@@ -76,13 +76,15 @@ def running(ty: Ty = FLOAT) -> Kernel:
 
 
 def check_overlap(step: Step) -> None:
-    """An output lies over an input only where a map reads it at its index (the oracle would not notice)."""
+    """An output lies over an input only where a map without folds reads it at its index (the oracle would not
+    notice)."""
     for slot, storage in enumerate(step.inputs):
         if np.shares_memory(storage.data, step.output.data):
             assert step.op == "map" and step.kernel is not None
             assert storage.address == step.output.address and storage.kind is step.output.kind
             loads = [n for n in walk(step.kernel.roots) if n.op == "load" and n.attr == slot]
             assert all(n.args[0].op == "index" for n in loads)
+            assert all(n.op not in ("fold", "loop", "call") for n in walk(step.kernel.roots))
 
 
 class Counting(OracleBackend):

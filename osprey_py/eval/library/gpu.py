@@ -1,7 +1,8 @@
 """The GPU surface on the host: a kernel is extracted from its closure, and launched (spec/gpu).
 
 Comes in: closures, buffers, scalars, the span of the call. Goes out: buffers that may be pending, Results.
-Every launch is `kernel, buffers, scalars = extractor.…(closure, …)`, then one call of the runtime.
+Every launch is `kernel, buffers, scalars = extractor.…(closure, …)`, then one call of the runtime. Lengths are read
+with `.length`, which is a symbol while a function is recorded (eval/replay.py).
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ _TYPES = {"int": INT, "float": FLOAT, "bool": BOOL}
 
 
 def element_type(values: list[Any], t: Type) -> Ty:
-    """Of a buffer made of values whose static type is t = GpuBuffer<T>: what the values are, or T when there are none."""
+    """Of a buffer made of values whose static type is t = GpuBuffer<T>: what the values are, or T when there are
+    none."""
     if values:
         v = values[0]
         return BOOL if type(v) is bool else INT if type(v) is int else FLOAT
@@ -55,7 +57,8 @@ def from_gpu(w: World, b: Buffer) -> List:
 
 @builtin("gpuLength")
 def gpu_length(b: Buffer) -> int:
-    return len(b)
+    n: int = b.length
+    return n
 
 
 @builtin("gpuIota", world=True, span=True)
@@ -67,14 +70,14 @@ def gpu_iota(w: World, n: int, span: Span) -> Buffer:
 @builtin("gpuMap", world=True, span=True)
 def gpu_map(w: World, b: Buffer, k: Any, span: Span) -> Buffer:
     kernel, buffers, scalars = _extractor(w).map(k, (b.type,))
-    made: Buffer = w.runtime.map(kernel, (b, *buffers), scalars, len(b), span)
+    made: Buffer = w.runtime.map(kernel, (b, *buffers), scalars, b.length, span)
     return made
 
 
 @builtin("gpuZipWith", world=True, span=True)
 def gpu_zip_with(w: World, a: Buffer, b: Buffer, k: Any, span: Span) -> Buffer:
     kernel, buffers, scalars = _extractor(w).map(k, (a.type, b.type))
-    made: Buffer = w.runtime.map(kernel, (a, b, *buffers), scalars, min(len(a), len(b)), span)
+    made: Buffer = w.runtime.map(kernel, (a, b, *buffers), scalars, min(a.length, b.length), span)
     return made
 
 
@@ -94,7 +97,7 @@ def gpu_fold(w: World, b: Buffer, init: Any, k: Any, span: Span) -> Any:
 @builtin("gpuScan", world=True, span=True)
 def gpu_scan(w: World, b: Buffer, init: Any, k: Any, span: Span) -> Buffer:
     kernel, buffers, scalars = _extractor(w).scan(k, b.type, init)
-    made: Buffer = w.runtime.scan(kernel, (b, *buffers), scalars, len(b), span)
+    made: Buffer = w.runtime.scan(kernel, (b, *buffers), scalars, b.length, span)
     return made
 
 
@@ -116,7 +119,7 @@ def gpu_mat_mul(w: World, a: Buffer, b: Buffer, m: int, k: int, n: int, span: Sp
     if min(m, k, n) < 0:
         return Error(f"gpuMatMul: negative size in [{m},{k}] x [{k},{n}]")
     for name, buffer, rows, cols in (("left", a, m, k), ("right", b, k, n)):
-        if len(buffer) != rows * cols:
+        if buffer.length != rows * cols:
             return Error(
                 f"gpuMatMul: the {name} operand has {len(buffer)} elements, and [{rows},{cols}] has {rows * cols}"
             )
@@ -132,7 +135,7 @@ def gpu_concat(w: World, a: Buffer, b: Buffer, span: Span) -> Buffer:
 
 @builtin("gpuSlice", world=True, span=True)
 def gpu_slice(w: World, b: Buffer, begin: int, end: int, span: Span) -> Any:
-    n = len(b)
+    n = b.length
     if 0 <= begin <= end <= n:
         return Success(w.runtime.slice(b, begin, end, span))
     return Error(f"gpuSlice: {begin} to {end} is not within a length of {n}")
@@ -142,7 +145,7 @@ def gpu_slice(w: World, b: Buffer, begin: int, end: int, span: Span) -> Any:
 def gpu_accumulate(w: World, n: int, indices: Buffer, values: Buffer, span: Span) -> Any:
     if n < 0:
         return Error(f"gpuAccumulate: negative length {n}")
-    if len(indices) != len(values):
+    if indices.length != values.length:
         return Error(f"gpuAccumulate: {len(indices)} indices for {len(values)} values")
     bad = w.runtime.out_of_range(indices, n)
     if bad is not None:
