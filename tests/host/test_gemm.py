@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import llvmlite.binding as llvm
 import numpy as np
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from osprey_py.backends.host import gemm, gemm_target, pool_ir
 from osprey_py.backends.host.gemm import Blocks, Dimension, Epilogue, Operand, Product
-from osprey_py.backends.host.native import machine
+from osprey_py.backends.host.native import Library, machine
 from osprey_py.backends.host.pool import Plan, Pool
 from osprey_py.backends.protocol import Kind
 
@@ -321,9 +322,14 @@ def test_every_tile_computes_the_same(shape: gemm_target.Tile, monkeypatch: pyte
     """C2, N14: the kernels of other processors, as far as this one runs them, give the same bytes."""
     for cached in (gemm._tiled, gemm._rows, gemm._packs):
         monkeypatch.setattr(gemm, cached.__name__, cached.__wrapped__)
-    kept: list[object] = []
-    load = machine().load
-    monkeypatch.setattr(machine(), "load", lambda *a: kept.append(load(*a)) or kept[-1])
+    kept: list[Library] = []
+    load = machine().load_made
+
+    def keep(*made: Any) -> Library:
+        kept.append(load(*made))
+        return kept[-1]
+
+    monkeypatch.setattr(machine(), "load_made", keep)
     monkeypatch.setattr(gemm, "tile", lambda: shape)
     rng = np.random.default_rng(8)
     for m, k, n in ((1, 13, 37), (7, 11, 29), (14, 20, 16)):

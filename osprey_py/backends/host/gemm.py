@@ -10,10 +10,14 @@ shape. Which kernel runs and how the output is cut into units depends on the sha
 
 from __future__ import annotations
 
+import hashlib
 import struct
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 
+import llvmlite
 import numpy as np
 import numpy.typing as npt
 from llvmlite import ir
@@ -129,22 +133,40 @@ def rows_text(kind: Kind) -> str:
     return str(module)
 
 
+def packs_text(kind: Kind) -> str:
+    """The module of the packers of a kind."""
+    module = ir.Module(f"gemm_pack_{kind.value}")
+    emit_pack(module, "pack_rows", kind, tile().group)
+    emit_pack(module, "pack_columns", kind, tile().width)
+    return str(module)
+
+
+@cache
+def _sources() -> str:
+    """A digest of what the modules' text is made from; making the text takes longer than loading the machine code."""
+    digest = hashlib.sha256(llvmlite.__version__.encode())
+    for path in sorted(Path(__file__).parent.glob("gemm*.py")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _load(name: str, make: Callable[[], str], exports: tuple[str, ...]) -> Library:
+    return machine().load_made(f"{name} {tile()} {_sources()}", make, exports)
+
+
 @cache
 def _tiled() -> Library:
-    return machine().load(tiled_text(), ("gemm_tiled",))
+    return _load("tiled", tiled_text, ("gemm_tiled",))
 
 
 @cache
 def _packs(kind: Kind) -> Library:
-    module = ir.Module(f"gemm_pack_{kind.value}")
-    emit_pack(module, "pack_rows", kind, tile().group)
-    emit_pack(module, "pack_columns", kind, tile().width)
-    return machine().load(str(module), ("pack_rows", "pack_columns"))
+    return _load(f"pack {kind.value}", lambda: packs_text(kind), ("pack_rows", "pack_columns"))
 
 
 @cache
 def _rows(kind: Kind) -> Library:
-    return machine().load(rows_text(kind), ("gemm_across", "gemm_along"))
+    return _load(f"rows {kind.value}", lambda: rows_text(kind), ("gemm_across", "gemm_along"))
 
 
 @dataclass(frozen=True, slots=True)

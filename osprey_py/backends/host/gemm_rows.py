@@ -3,7 +3,7 @@
 Comes in: a `Block` with few rows. Goes out: its sums, in the order of every matrix step. Two kernels:
 `across` where B's columns are contiguous ([k, n]): lanes are neighbouring columns, the sums wait in L1;
 `along` where its depth is contiguous ([n, k], the tied head): lanes are columns brought side by side by transposing.
-Rows go in groups of 4, 2 and 1, so that what is read and widened of B serves several.
+Rows go in groups, so that what is read and widened of B serves several.
 Scratch: the rows of A widened, one step of k after the other, then the rows of sums.
 """
 
@@ -40,7 +40,7 @@ from osprey_py.backends.protocol import Kind
 
 DEEP = 4
 """Steps of k that `across` takes on each pass over the sums."""
-GROUPS = (4, 2, 1)
+ACROSS, ALONG = (4, 2, 1), (2, 1)
 """Rows that go together."""
 
 
@@ -85,11 +85,11 @@ class _Rows:
         place = b.add(b.mul(outer, self.stride), inner)
         prefetch(b, at(b, self.b0, place, self.kind.itemsize))
 
-    def grouped(self, body: Callable[[int, Value], None]) -> None:
-        """body(count, first row) for all rows, in groups."""
+    def grouped(self, groups: tuple[int, ...], body: Callable[[int, Value], None]) -> None:
+        """body(count, first row) for all rows, in groups of so many."""
         b = self.b
         start = i64(0)
-        for count in GROUPS:
+        for count in groups:
             stop = b.add(start, b.mul(b.sdiv(b.sub(self.rows, start), i64(count)), i64(count)))
             each(b, start, stop, count, lambda r, count=count: body(count, r), f"rows{count}")  # type: ignore[misc]
             start = stop
@@ -123,8 +123,8 @@ def emit_across(module: Value, tile: Tile, kind: Kind) -> Value:
             each(b, whole, o.columns, 1, lambda j: some(1, j), "lane")
 
         blocks = b.sub(o.deep, b.srem(o.deep, i64(DEEP)))
-        each(b, i64(0), blocks, DEEP, lambda k: o.grouped(lambda n, r: steps(DEEP, k, n, r)), "k")
-        each(b, blocks, o.deep, 1, lambda k: o.grouped(lambda n, r: steps(1, k, n, r)), "k")
+        each(b, i64(0), blocks, DEEP, lambda k: o.grouped(ACROSS, lambda n, r: steps(DEEP, k, n, r)), "k")
+        each(b, blocks, o.deep, 1, lambda k: o.grouped(ACROSS, lambda n, r: steps(1, k, n, r)), "k")
 
     return _emit(module, "gemm_across", Word.B_K, sums, kind)
 
@@ -188,8 +188,8 @@ def emit_along(module: Value, tile: Tile, kind: Kind) -> Value:
 
         wide = b.sub(o.columns, b.srem(o.columns, i64(many * width)))
         narrow = b.sub(o.columns, b.srem(o.columns, i64(width)))
-        each(b, i64(0), wide, many * width, lambda j: o.grouped(lambda n, r: batch(many, j, n, r)), "many")
-        each(b, wide, narrow, width, lambda j: o.grouped(lambda n, r: batch(1, j, n, r)), "few")
+        each(b, i64(0), wide, many * width, lambda j: o.grouped(ALONG, lambda n, r: batch(many, j, n, r)), "many")
+        each(b, wide, narrow, width, lambda j: o.grouped(ALONG, lambda n, r: batch(1, j, n, r)), "few")
         each(b, narrow, o.columns, 1, lambda j: each(b, i64(0), o.rows, 1, lambda r: lone(j, r)), "rest")
 
     return _emit(module, "gemm_along", Word.B_N, sums, kind)

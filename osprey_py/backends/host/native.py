@@ -9,6 +9,7 @@ code they want, and the full pipelines cost ten times the compile time at no gai
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from itertools import count
 
@@ -75,14 +76,19 @@ class Machine:
 
     def load(self, text: str, exports: tuple[str, ...]) -> Library:
         """Compile (or take from the object cache) and link into this process, the C library's functions in sight."""
-        key = objects.key(text, self.triple, self.cpu, self.features)
+        return self.load_made(text, lambda: text, exports)
+
+    def load_made(self, name: str, make: Callable[[], str], exports: tuple[str, ...]) -> Library:
+        """The same for text that is slow to make: it is made only when the cache has nothing under the name, which must
+        say all that decides the text."""
+        key = objects.key(name, self.triple, self.cpu, self.features)
         code = objects.fetch(key)
         if code is not None:
             try:
                 return self._link(code, exports)
             except RuntimeError:  # not an object file after all: compile it again
                 pass
-        code = self.object_code(text)
+        code = self.object_code(make())
         objects.keep(key, code)
         return self._link(code, exports)
 
