@@ -1,12 +1,12 @@
 """What the integers of a whole kernel are at one launch: affine where they can be, else an interval.
 
-Comes in: a lowered kernel (once), then the integers of a launch: lengths, uniforms, n. Goes out: `Facts` for every node of type
-int or bool: an `Affine` over digits, a `Range`, True, False, or None.
+Comes in: a lowered kernel (once), then the integers of a launch: lengths, uniforms, n. Goes out: `Facts` for every
+node of type int or bool: an `Affine` over digits, a `Range`, True, False, or None.
 
-What is decided here holds for every element and every turn of every fold, also where nothing chooses the node: a fold's index
-is taken to reach zero even when the fold is empty. So code that relies on a decision may be hoisted anywhere.
-A fold's flag that starts down and is never raised while it is down is down: decided by assuming it and looking whether the
-assumption holds.
+What is decided here holds for every element and every turn of every fold, also where nothing chooses the node: a
+fold's index is taken to reach zero even when the fold is empty. So code that relies on a decision may be hoisted
+anywhere. A fold's flag that starts down and is never raised while it is down is down: decided by assuming it and
+looking whether the assumption holds.
 """
 
 from __future__ import annotations
@@ -29,14 +29,18 @@ class Range:
 
 Bounds = Affine | Range
 
+_BINDERS = frozenset({"fold", "loop", "call"})
+
 
 class Questions:
     """A kernel's integers and booleans in order, and what its folds say about their variables. Made once per kernel."""
 
     def __init__(self, kernel: Lowered) -> None:
         order = tuple(walk(kernel.roots))
-        self.nodes = tuple(n for n in order if n.type is not FLOAT and all(a.type is not FLOAT for a in n.args))
-        """Nodes about which something can be known, operands first."""
+        self.nodes = tuple(n for n in order if n.type is not FLOAT)
+        """The ints and bools, operands first."""
+        self.opaque = {n for n in self.nodes if n.op in _BINDERS or any(a.type is FLOAT for a in n.args)}
+        """Those about which nothing can be known."""
         self.counts: dict[Bound, Node] = {}
         self.flags: dict[Bound, tuple[Node, Node]] = {}
         """Boolean accumulators with their first and next values."""
@@ -48,7 +52,6 @@ class Questions:
             for acc, init, following in zip(attr.accs, inits, nexts, strict=True):
                 if acc.type is BOOL:
                     self.flags[acc] = (init, following)
-        self.nodes = tuple(n for n in self.nodes if n.op not in ("fold", "loop", "call"))
 
     def answer(self, lengths: Sequence[int], uniforms: Sequence[int | float | bool], n: int) -> Ranges:
         """The facts of a launch of n > 0 elements."""
@@ -70,10 +73,12 @@ class Ranges(Facts):
     ranges: dict[Node, Range] = field(default_factory=dict)
 
     def learn_all(self) -> None:
+        """Evaluate every node; nothing is known of any when there would be too many cuts."""
+        opaque = self.questions.opaque
         for _ in range(MOST_CUTS):
             try:
                 for node in self.questions.nodes:
-                    self.values[node] = self._fact(node)
+                    self.values[node] = None if node in opaque else self._fact(node)
             except Cut as cut:
                 self.cuts[cut.source] = sorted([*self.cuts.get(cut.source, [1]), cut.unit])
                 self.values.clear()
@@ -96,7 +101,7 @@ class Ranges(Facts):
             count = self.bounds(self.questions.counts[attr])
             if count is not None and count.high < HIGH:
                 self.counts[attr] = max(1, count.high)
-        if node.op == "proj":
+        if node.op == "proj":  # of a fold: its flag
             fold = node.args[0].attr
             assert isinstance(node.attr, int)
             return self.assumed.get(fold.accs[node.attr]) if isinstance(fold, FoldAttr) else None

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from osprey_py.backends.host import gemm, launch
+from osprey_py.backends.host import gemm
 from osprey_py.backends.host.blocks import Blocks
+from osprey_py.backends.host.elementwise import Elementwise
 from osprey_py.backends.host.gemm_launch import Contractions, Found, overlaps
-from osprey_py.backends.host.native import Library, machine
-from osprey_py.backends.host.packing import Frame, Packer
+from osprey_py.backends.host.packing import Frame
 from osprey_py.backends.host.pool import Plan
-from osprey_py.backends.host.prepare import prepare
 from osprey_py.backends.protocol import Kind, Step, StepOp, Storage
 from osprey_py.kernel.faults import Lowered, lower
 from osprey_py.kernel.ir import Kernel
-
-GRAIN = 4096
-"""Elements that one claim of a thread takes."""
 
 
 class Compiled:
@@ -30,7 +26,7 @@ class Compiled:
         if op == "map" and lowered is not None:
             self._contractions = Contractions(lowered, kinds, threads)
         self._epilogues: dict[Lowered, Elementwise] = {}
-        self._code: Elementwise | None = None
+        self._code = Elementwise(op, lowered, kinds)
 
     def add(self, plan: Plan, frame: Frame, position: int, step: Step, blocks: Blocks, temporary: list[Storage]) -> int:
         """Append the launch (step.n > 0) to the plan; how many bytes of scratch it needs."""
@@ -38,8 +34,6 @@ class Compiled:
             found = self._contractions.of(step)
             if found is not None:
                 return self._contract(found, plan, frame, position, step, blocks, temporary)
-        if self._code is None:
-            self._code = Elementwise(self.op, self._lowered, self.kinds)
         self._code.add(plan, frame, position, step, step.inputs)
         return 0
 
@@ -68,30 +62,11 @@ class Compiled:
         inside = code is not None and found.inside
         epilogue = None
         if code is not None and inside:
-            epilogue = gemm.Epilogue(code.address, code.packer.pack(frame, position, step, inputs))
+            function, args, _ = code.bind(frame, position, step, inputs)
+            epilogue = gemm.Epilogue(function, args)
         native = found.bind(step.inputs, sums, epilogue)
         frame.keep(native)
         plan.add(native.function, native.address, native.units, native.grain)
         if code is not None and not inside:
             code.add(plan, frame, position, step, inputs)
         return native.scratch
-
-
-class Elementwise:
-    """The machine code of one step's kernel."""
-
-    def __init__(self, op: StepOp, kernel: Lowered | None, kinds: tuple[Kind, ...]) -> None:
-        self.op = op
-        if kernel is None:
-            text = launch.accumulate_text(kinds)
-            self.packer = Packer(len(kinds), ())
-        else:
-            text = launch.module_text(op, prepare(kernel), kinds)
-            self.packer = Packer(len(kinds), kernel.uniforms)
-        self._library: Library = machine().load(text, ("launch",))
-        self.address = self._library.addresses["launch"]
-
-    def add(self, plan: Plan, frame: Frame, position: int, step: Step, inputs: tuple[Storage, ...]) -> None:
-        args = self.packer.pack(frame, position, step, inputs)
-        grain = GRAIN if self.op == "map" else step.n
-        plan.add(self.address, args, step.n, grain)

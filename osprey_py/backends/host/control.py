@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from osprey_py.backends.host.operations import choose
 from osprey_py.backends.host.text import Scope, Slot, Value, literal, llvm_type, suffix
-from osprey_py.kernel.ir import BOOL, FLOAT, INT, MAX_DEPTH, Node, Ty, fold_parts, loop_parts
+from osprey_py.kernel.ir import BOOL, FLOAT, INT, MAX_DEPTH, Bound, Node, Ty, fold_parts, loop_parts
+from osprey_py.kernel.nest import Extent
 
 if TYPE_CHECKING:
     from osprey_py.backends.host.expression import Expressions
@@ -27,6 +28,8 @@ def fold(e: Expressions, node: Node, s: Scope, width: int) -> Value:
         e.lane_bits |= e.placement.bound_bits(attr.accs)
     f = e.function
     n = e.value(count, s)
+    if n.width > 1 and s.mask is not None:
+        n = choose(s, s.mask, n, literal(0, n.width))
     last = n if n.width == 1 else s.define(INT, 1, f"call i64 @llvm.vector.reduce.smax.v{n.width}i64({n.llvm} {n})")
     accs = [f.slot(a.type, width) for a in attr.accs]
     for acc, init in zip(accs, inits, strict=True):
@@ -38,6 +41,7 @@ def fold(e: Expressions, node: Node, s: Scope, width: int) -> Value:
     inner.open(body)
     i = counter.read(inner)
     inner.variables[attr.index] = i
+    _cut(e, attr.index, inner, i)
     for bound, acc in zip(attr.accs, accs, strict=True):
         inner.variables[bound] = acc.read(inner)
     values = [e.at_width(x, inner, width) for x in nexts]
@@ -54,6 +58,19 @@ def fold(e: Expressions, node: Node, s: Scope, width: int) -> Value:
     s.absorb(inner)
     s.label(done)
     return _results(s, node, accs)
+
+
+def _cut(e: Expressions, index: Bound, s: Scope, i: Value) -> None:
+    """The digits of a fold's index."""
+    digits = e.folds.get(index, ())
+    rest = i
+    for k, digit in enumerate(digits):
+        if k == len(digits) - 1:
+            s.variables[digit] = rest
+            return
+        extent = e.arguments.number(Extent(index, k))
+        s.variables[digit] = s.define(INT, 1, f"urem i64 {rest}, {extent}")
+        rest = s.define(INT, 1, f"udiv i64 {rest}, {extent}")
 
 
 def _results(s: Scope, node: Node, slots: list[Slot]) -> Value:

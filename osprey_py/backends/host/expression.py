@@ -7,9 +7,12 @@ and is spread over the lanes where it meets a vector.
 
 from __future__ import annotations
 
-from osprey_py.backends.host import control, memory
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from osprey_py.backends.host import control, memory, sums
 from osprey_py.backends.host.operations import EMITTERS, choose
-from osprey_py.backends.host.placement import Placement
+from osprey_py.backends.host.placement import INDEX, Placement
 from osprey_py.backends.host.text import Function, Scope, Value, literal
 from osprey_py.kernel.ir import BOOL, Bound, FoldAttr, LoopAttr, Node, Ty
 
@@ -20,7 +23,8 @@ class Expressions:
     """Writes the expressions of one LLVM function.
 
     arguments: where slots, lengths and uniforms come from. signatures: the result types of each of the kernel's functions.
-    lane_bits: the variables that differ between lanes. depth: calls under way."""
+    lane_digit: the variable that counts lanes in vector code; lane_bits: all that differ between lanes. in_range: loads that
+    need no check. folds: the digits of fold indices that are cut. depth: calls under way."""
 
     def __init__(
         self,
@@ -28,12 +32,17 @@ class Expressions:
         placement: Placement,
         arguments: memory.Arguments,
         signatures: Signatures = (),
-        lane_bits: int = 0,
+        lane_digit: Bound | None = None,
+        in_range: frozenset[Node] = frozenset(),
+        folds: Mapping[Bound, tuple[Bound, ...]] = MappingProxyType({}),
     ) -> None:
         self.function = function
         self.placement = placement
         self.arguments = arguments
-        self.lane_bits = lane_bits
+        self.lane_digit = lane_digit
+        self.lane_bits = 0 if lane_digit is None else placement.bit(lane_digit) | INDEX
+        self.in_range = in_range
+        self.folds = folds
         self.signatures = signatures
         self.depth = literal(0)
 
@@ -90,7 +99,11 @@ class Expressions:
 
     def proven(self, node: Node) -> bool:
         """The place that this load or table reads is always in range."""
-        return False
+        if node.op == "load":
+            return node in self.in_range
+        (at,) = node.args
+        masks = [a.attr for a in at.args if a.op == "const"] if at.op == "and" else []
+        return any(isinstance(m, int) and 0 <= m < len(node.attr.values) for m in masks)  # type: ignore[attr-defined]
 
     def varies(self, node: Node) -> bool:
         return bool(self.placement.depends[node] & self.lane_bits)
@@ -212,6 +225,7 @@ _STRUCTURE = {
     "loop": control.loop,
     "call": control.call,
     "proj": control.projection,
+    "affine": sums.emit,
 }
 """Operations that read more than their operands' values."""
 

@@ -17,12 +17,16 @@ from osprey_py.backends.host.text import Function, Module, Scope, Slot, Value, l
 from osprey_py.backends.protocol import Kind
 from osprey_py.kernel.faults import Lowered
 from osprey_py.kernel.ir import BOOL, FLOAT, INT, Bound, KFunction, Ty
+from osprey_py.kernel.nest import Number, Shape
 
 HEAD = "define void @launch(ptr noalias %args, i64 %lo, i64 %hi, ptr noalias %scratch)"
 
 
-def module_text(op: str, kernel: Lowered, kinds: tuple[Kind, ...]) -> str:
-    """The module of one launch function, scalar code."""
+def module_text(
+    op: str, kernel: Lowered, kinds: tuple[Kind, ...], shape: Shape | None = None
+) -> tuple[str, list[Number]]:
+    """The module of one launch function in scalar code, and the numbers it reads after the uniforms. shape: of a launch of
+    one element, where it is known."""
     module = Module()
     bits: dict[Bound, int] = {}
     for k, f in enumerate(kernel.functions):
@@ -31,10 +35,12 @@ def module_text(op: str, kernel: Lowered, kinds: tuple[Kind, ...]) -> str:
     entry = Scope(function)
     arguments = memory.Arguments(entry, kinds, kernel.uniforms)
     e = Expressions(function, Placement(kernel.roots, bits), arguments, signatures(kernel))
+    if shape is not None:
+        e.in_range, e.folds = shape.in_range, shape.folds
     _BODIES[op](e, kernel, entry)
     entry.write("ret void")
     module.add(function.text(HEAD, entry))
-    return module.text()
+    return module.text(), list(arguments.numbers)
 
 
 def signatures(kernel: Lowered) -> tuple[tuple[Ty, ...], ...]:

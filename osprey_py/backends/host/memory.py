@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from osprey_py.backends.host import sums
 from osprey_py.backends.host.operations import canonical, choose
 from osprey_py.backends.host.text import Scope, Value, literal, llvm_type, vector
 from osprey_py.backends.protocol import Kind
 from osprey_py.kernel.ir import BOOL, FLOAT, INT, Node, TableAttr, Ty
+from osprey_py.kernel.nest import Number, Sum
 
 if TYPE_CHECKING:
     from osprey_py.backends.host.expression import Expressions
@@ -29,6 +31,8 @@ class Arguments:
     def __init__(self, entry: Scope, kinds: tuple[Kind, ...], uniforms: tuple[Ty, ...]) -> None:
         self.entry = entry
         self.kinds = kinds
+        self.numbers: dict[Number, Value] = {}
+        """The numbers of the launch's shape that the code reads, in the order of their words."""
         self.status = self._pointer(STATUS)
         self.n = self._word(COUNT)
         self.output = self._pointer(OUTPUT)
@@ -37,6 +41,14 @@ class Arguments:
         self.lengths = [self._word(SLOTS + 2 * k + 1) for k in range(len(kinds))]
         first = SLOTS + 2 * len(kinds)
         self.uniforms = [self._uniform(first + k, ty) for k, ty in enumerate(uniforms)]
+        self._next = first + len(uniforms)
+
+    def number(self, wanted: Number) -> Value:
+        """A number of the launch's shape."""
+        if wanted not in self.numbers:
+            self.numbers[wanted] = self._word(self._next)
+            self._next += 1
+        return self.numbers[wanted]
 
     def _place(self, word: int) -> str:
         return self.entry.raw(f"getelementptr i64, ptr %args, i64 {word}")
@@ -56,11 +68,7 @@ class Arguments:
 def address(s: Scope, base: str, kind: Kind, at: Value) -> str:
     """The address of one element, or of one in every lane."""
     element = _ELEMENTS[kind]
-    pointer = vector("ptr", at.width)
-    name = s.function.fresh()
-    s.write(f"{name} = getelementptr {element}, ptr {base}, {at.llvm} {at}")
-    assert pointer
-    return name
+    return s.raw(f"getelementptr {element}, ptr {base}, {at.llvm} {at}")
 
 
 def widen(s: Scope, raw: str, kind: Kind, width: int) -> Value:
@@ -90,26 +98,59 @@ def widen(s: Scope, raw: str, kind: Kind, width: int) -> Value:
 
 def load(e: Expressions, node: Node, s: Scope, width: int) -> Value:
     """The element of a slot. Out of range nothing is read: the place is replaced by the first (an empty slot's base is
-    readable, the launcher sees to that)."""
+    readable, the launcher sees to that), or the lane is masked off."""
     slot = node.attr
     assert isinstance(slot, int)
     kind = e.arguments.kinds[slot]
     base = e.arguments.bases[slot]
+    row = sums.neighbours(e, node.args[0]) if width > 1 else None
+    if row is not None:
+        return _load_row(e, node, s, width, row)
     (at,) = e.operands(node, s, width)
+    mask = s.mask
     if not e.proven(node):
-        length = e.arguments.entry.widen(e.arguments.lengths[slot], width)
-        inside = s.define(BOOL, width, f"icmp ult {at.llvm} {at}, {length}")
-        at = choose(s, inside, at, literal(0, width))
+        inside = _inside(e, slot, s, at)
+        if width == 1:
+            at = choose(s, inside, at, literal(0))
+        else:
+            mask = inside if mask is None else s.define(BOOL, width, f"and {mask.llvm} {mask}, {inside}")
     place = address(s, base, kind, at)
-    ty = vector(_ELEMENTS[kind], width)
     if width == 1:
-        return widen(s, s.raw(f"load {ty}, ptr {place}, align 1"), kind, 1)
-    mask = s.mask or literal(True, width)
-    suffix = f"v{width}{_NAMES[kind]}.v{width}p0"
-    raw = s.raw(
-        f"call {ty} @llvm.masked.gather.{suffix}({vector('ptr', width)} align 1 {place}, {mask.llvm} {mask}, {ty} zeroinitializer)"
-    )
+        return widen(s, s.raw(f"load {_ELEMENTS[kind]}, ptr {place}, align 1"), kind, 1)
+    return widen(s, gather(s, place, _ELEMENTS[kind], width, mask, 1), kind, width)
+
+
+def _inside(e: Expressions, slot: int, s: Scope, at: Value) -> Value:
+    length = e.arguments.entry.widen(e.arguments.lengths[slot], at.width)
+    return s.define(BOOL, at.width, f"icmp ult {at.llvm} {at}, {length}")
+
+
+def _load_row(e: Expressions, node: Node, s: Scope, width: int, row: Sum) -> Value:
+    """Lanes side by side in memory: one vector load."""
+    slot = node.attr
+    assert isinstance(slot, int)
+    kind = e.arguments.kinds[slot]
+    mask = s.mask
+    if not e.proven(node):
+        inside = _inside(e, slot, s, e.at_width(node.args[0], s, width))
+        mask = inside if mask is None else s.define(BOOL, width, f"and {mask.llvm} {mask}, {inside}")
+    place = address(s, e.arguments.bases[slot], kind, sums.first_lane(e, row, s))
+    ty = vector(_ELEMENTS[kind], width)
+    if mask is None:
+        return widen(s, s.raw(f"load {ty}, ptr {place}, align 1"), kind, width)
+    name = f"llvm.masked.load.v{width}{_NAMES[kind]}.p0"
+    raw = s.raw(f"call {ty} @{name}(ptr align 1 {place}, {mask.llvm} {mask}, {ty} zeroinitializer)")
     return widen(s, raw, kind, width)
+
+
+def gather(s: Scope, places: str, element: str, width: int, mask: Value | None, align: int) -> str:
+    """An element from a place of its own for every lane that counts; zeros in the others."""
+    ty = vector(element, width)
+    mask = mask or literal(True, width)
+    name = f"llvm.masked.gather.v{width}{_SHORT[element]}.v{width}p0"
+    return s.raw(
+        f"call {ty} @{name}({vector('ptr', width)} align {align} {places}, {mask.llvm} {mask}, {ty} zeroinitializer)"
+    )
 
 
 def element(e: Expressions, slot: int, kind: Kind, s: Scope, at: Value) -> Value:
@@ -118,7 +159,8 @@ def element(e: Expressions, slot: int, kind: Kind, s: Scope, at: Value) -> Value
     return widen(s, s.raw(f"load {_ELEMENTS[kind]}, ptr {place}, align 1"), kind, 1)
 
 
-_NAMES = {Kind.F64: "f64", Kind.F32: "f32", Kind.F16: "i16", Kind.BF16: "i16", Kind.I64: "i64", Kind.BOOL: "i8"}
+_SHORT = {"double": "f64", "float": "f32", "i64": "i64", "i16": "i16", "i8": "i8"}
+_NAMES = {kind: _SHORT[element] for kind, element in _ELEMENTS.items()}
 
 
 def table(e: Expressions, node: Node, s: Scope, width: int) -> Value:
@@ -134,25 +176,23 @@ def table(e: Expressions, node: Node, s: Scope, width: int) -> Value:
     ty = llvm_type(node.type, width)
     if width == 1:
         return s.define(node.type, 1, f"load {ty}, ptr {place}")
-    mask = s.mask or literal(True, width)
-    element = "f64" if node.type is FLOAT else "i64"
-    return s.define(
-        node.type,
-        width,
-        f"call {ty} @llvm.masked.gather.v{width}{element}.v{width}p0({vector('ptr', width)} align 8 {place}, "
-        f"{mask.llvm} {mask}, {ty} zeroinitializer)",
-    )
+    return Value(node.type, width, gather(s, place, llvm_type(node.type), width, s.mask, 8))
 
 
 def store(s: Scope, base: str, at: Value, value: Value) -> None:
-    """Store one element of a computed buffer: canonical floats, bools as 0 or 1."""
-    ty = value.type
+    """Store elements of a computed buffer from place `at` on: canonical floats, bools as 0 or 1."""
+    ty, width = value.type, value.width
     kind = Kind.F64 if ty is FLOAT else Kind.I64 if ty is INT else Kind.BOOL
     place = address(s, base, kind, at)
+    stored, text = value.llvm, value.name
     if ty is FLOAT:
-        value = canonical(s, value)
+        text = canonical(s, value).name
     if ty is BOOL:
-        byte = s.raw(f"zext {value.llvm} {value} to {vector('i8', value.width)}")
-        s.write(f"store {vector('i8', value.width)} {byte}, ptr {place}, align 1")
+        stored = vector("i8", width)
+        text = s.raw(f"zext {value.llvm} {value} to {stored}")
+    align = kind.itemsize
+    if width == 1 or s.mask is None:
+        s.write(f"store {stored} {text}, ptr {place}, align {align}")
         return
-    s.write(f"store {value.llvm} {value}, ptr {place}, align 8")
+    name = f"llvm.masked.store.v{width}{_NAMES[kind]}.p0"
+    s.write(f"call void @{name}({stored} {text}, ptr align {align} {place}, {s.mask.llvm} {s.mask})")

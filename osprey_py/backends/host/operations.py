@@ -103,6 +103,18 @@ def _mulhigh(s: Scope, args: tuple[Value, ...]) -> Value:
     return _high(s, args[0], args[1], "zext")
 
 
+def _divide(instruction: str) -> Emitter:
+    """Lanes that do not count divide by one: they hold anything, and hardware traps."""
+
+    def emit(s: Scope, args: tuple[Value, ...]) -> Value:
+        a, b = args
+        if s.mask is not None and b.width > 1:
+            b = choose(s, s.mask, b, literal(1, b.width))
+        return s.define(INT, a.width, f"{instruction} {a.llvm} {a}, {b}")
+
+    return emit
+
+
 def _inot(s: Scope, args: tuple[Value, ...]) -> Value:
     (a,) = args
     return s.define(INT, a.width, f"xor {a.llvm} {a}, {literal(-1, a.width)}")
@@ -142,8 +154,8 @@ EMITTERS: dict[str, Emitter] = {
     "wadd": _plain("add"),
     "wsub": _plain("sub"),
     "wmul": _plain("mul"),
-    "uquot": _plain("sdiv"),
-    "urem": _plain("srem"),
+    "uquot": _divide("sdiv"),
+    "urem": _divide("srem"),
     "ushl": _shift("shl"),
     "ushr": _shift("ashr"),
     "ushru": _shift("lshr"),

@@ -15,6 +15,9 @@ _EMPTY = np.zeros(64, np.uint8)
 _NOWHERE: int = _EMPTY.__array_interface__["data"][0]
 """Where an empty slot points: readable, whatever element is read."""
 
+ROOM = 1 << 10
+"""Words that a step's arguments take at most, its inputs and uniforms aside."""
+
 
 class Frame:
     """The memory of one run: a status word and a count for each step, then argument words."""
@@ -33,7 +36,7 @@ class Frame:
         """Flags are down, counts zero, and there is room for every step's arguments."""
         room = 0
         for s in steps:
-            room += 48 + 2 * len(s.inputs) + len(s.uniforms)
+            room += ROOM + 2 * len(s.inputs) + len(s.uniforms)
         if room > len(self._words):
             self._resize(2 * room)
         self._words[: 2 * len(steps)] = 0
@@ -55,12 +58,16 @@ class Frame:
         """How many elements a filter kept."""
         return int(self._words[2 * position + 1])
 
-    def pack(self, layout: struct.Struct, position: int, head: tuple[int, int], rest: Sequence[float]) -> int:
-        """Write argument words; their address. head: n and the output's address."""
+    def pack(self, layout: struct.Struct, position: int, n: int, output: int, rest: list[float], more: bytes) -> int:
+        """Write argument words, then more of them as bytes; their address."""
         start = 8 * self._top
-        status = self._base + 16 * position
-        layout.pack_into(self._view, start, status, *head, status + 8, *rest)
-        self._top += layout.size >> 3
+        layout.pack_into(
+            self._view, start, self._base + 16 * position, n, output, self._base + 16 * position + 8, *rest
+        )
+        end = start + layout.size
+        if more:
+            self._view[end : end + len(more)] = more
+        self._top = (end + len(more)) >> 3
         return self._base + start
 
 
@@ -70,12 +77,12 @@ class Packer:
     def __init__(self, slots: int, uniforms: tuple[Ty, ...]) -> None:
         self._struct = struct.Struct("<4q" + "2q" * slots + "".join(_CODES.get(u, "q") for u in uniforms))
 
-    def pack(self, frame: Frame, position: int, step: Step, inputs: tuple[Storage, ...]) -> int:
-        """Write the words; their address."""
+    def pack(self, frame: Frame, position: int, step: Step, inputs: tuple[Storage, ...], numbers: bytes) -> int:
+        """Write the words of a step on these inputs, the numbers of its shape behind; their address."""
         words: list[float] = []
         for s in inputs:
             n = len(s.data)
             words.append(s.address if n else _NOWHERE)
             words.append(n)
         words.extend(step.uniforms)
-        return frame.pack(self._struct, position, (step.n, step.output.address), words)
+        return frame.pack(self._struct, position, step.n, step.output.address, words, numbers)

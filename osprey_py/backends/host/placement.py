@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from osprey_py.kernel.ir import Bound, FoldAttr, LoopAttr, Node, walk
+from osprey_py.kernel.nest import Sum
 
 INDEX = 1
 """The bit of the launch index."""
@@ -76,6 +77,8 @@ class Placement:
         if node.op == "var":
             assert isinstance(node.attr, Bound)
             return self.bit(node.attr)
+        if isinstance(node.attr, Sum):
+            return self.bound_bits(t.digit for t in node.attr.terms)
         bits = 0
         if node.op == "fold":
             assert isinstance(node.attr, FoldAttr)

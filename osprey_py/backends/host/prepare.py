@@ -1,15 +1,17 @@
-"""A kernel as extracted becomes a kernel ready for code.
+"""A lowered kernel becomes a kernel ready for code.
 
-Comes in: a `Kernel` with checked operations. Goes out: a `Lowered` kernel in which faults are values, exp, ln and tanh are
-written out, and what may not end is evaluated only where it is chosen.
+Comes in: a `Lowered` kernel, or the `Shape` of a launch. Goes out: the same without exp, ln and tanh, equal nodes shared, and what may
+not end evaluated only where it is chosen.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from osprey_py.kernel.faults import Lowered
-from osprey_py.kernel.ir import KFunction, Node, const, select
+from osprey_py.kernel.ir import KFunction, Node, const, rebuild, select
+from osprey_py.kernel.nest import Shape
 from osprey_py.kernel.substitute import Rule, rewrite
 from osprey_py.numerics.expand import expand
 
@@ -17,8 +19,16 @@ from osprey_py.numerics.expand import expand
 def prepare(kernel: Lowered) -> Lowered:
     """The passes in their order."""
     if kernel.general:
-        kernel = _map(kernel, _guards())
-    return _expand(kernel)
+        kernel = _rewritten(kernel, _guards())
+    return _rewritten(_expanded(kernel), _sharing())
+
+
+def prepare_shape(shape: Shape) -> Shape:
+    """The same for the kernel of a launch's shape, which is regular."""
+    done: dict[Node, Node] = {}
+    kernel = _rewritten(_expanded(shape.kernel), _sharing(), done)
+    # Expansion leaves a load as it is unless its place depends on what was expanded.
+    return replace(shape, kernel=kernel, in_range=frozenset(done[x] for x in shape.in_range if x in done))
 
 
 def _guards() -> Rule:
@@ -36,24 +46,34 @@ def _guards() -> Rule:
     return rule
 
 
-def _map(kernel: Lowered, rule: Rule) -> Lowered:
+def _sharing() -> Rule:
+    """Nodes with the same operation, operands and attribute become one. What binds variables stays as it is."""
+    known: dict[tuple[object, ...], Node] = {}
+
+    def rule(node: Node, args: tuple[Node, ...]) -> Node | None:
+        if node.op in ("fold", "loop", "call"):
+            return None
+        attr = node.attr
+        if node.op == "const":
+            attr = repr(attr)  # -0.0 is not 0.0, nan is nan
+        return known.setdefault((node.op, node.type, args, attr), rebuild(node, args))
+
+    return rule
+
+
+def _rewritten(kernel: Lowered, rule: Rule, done: dict[Node, Node] | None = None) -> Lowered:
     """The rule applied to every node of the kernel and its functions."""
-    done: dict[Node, Node] = {}
-    functions = tuple(
-        KFunction(f.name, f.params, tuple(rewrite(r, rule, done) for r in f.results)) for f in kernel.functions
-    )
-    return replace(
-        kernel,
-        functions=functions,
-        result=rewrite(kernel.result, rule, done),
-        init=None if kernel.init is None else rewrite(kernel.init, rule, done),
-        fault=None if kernel.fault is None else rewrite(kernel.fault, rule, done),
-    )
+    table: dict[Node, Node] = {} if done is None else done
+    return _each(kernel, lambda roots: tuple(rewrite(r, rule, table) for r in roots))
 
 
-def _expand(kernel: Lowered) -> Lowered:
-    functions = tuple(KFunction(f.name, f.params, expand(f.results)) for f in kernel.functions)
-    roots = iter(expand(kernel.roots))
+def _expanded(kernel: Lowered) -> Lowered:
+    return _each(kernel, expand)
+
+
+def _each(kernel: Lowered, change: Callable[[tuple[Node, ...]], tuple[Node, ...]]) -> Lowered:
+    functions = tuple(KFunction(f.name, f.params, change(f.results)) for f in kernel.functions)
+    roots = iter(change(kernel.roots))
     return replace(
         kernel,
         functions=functions,

@@ -73,11 +73,13 @@ def lanes(values: Iterable[int]) -> Value:
 
 @dataclass(eq=False, slots=True)
 class Scope:
-    """function: whose code it is. parent: the scope it is inside. binds: the variables that change from one execution of it
-    to the next. arm: the (node, operand) whose lazy branch it is. width: lanes of what varies in it.
-    mask: the lanes that count, where not all do. index: the launch index where this scope sets it. lane: the lane at hand, in
-    code that goes through a vector lane by lane. results: of what has several (folds, loops, calls).
-    opening: lines that come first. once: what is computed at its first use only (control.once): whether, and the results."""
+    """function: whose code it is. parent: the scope it is inside. opening: lines that come before `lines`.
+    binds: the variables that change from one execution of it to the next, as bits; variables: their values.
+    arm: the (node, operand) whose lazy branch it is.
+    width: lanes of what varies in it. mask: the lanes that count, where not all do. index: the launch index, where this
+    scope sets it. first: the lane digit in the first lane. lane: the lane at hand, in code that goes lane by lane.
+    memo: values of nodes computed here; results: of those that have several; wide: scalars spread over lanes; sums:
+    parts of addresses; once: what is computed at its first use only (control.once)."""
 
     function: Function
     parent: Scope | None = None
@@ -86,6 +88,7 @@ class Scope:
     width: int = 1
     mask: Value | None = None
     index: Value | None = None
+    first: Value | None = None
     lane: Value | None = None
     opening: list[str] = field(default_factory=list)
     lines: list[str] = field(default_factory=list)
@@ -94,6 +97,7 @@ class Scope:
     results: dict[Node, tuple[Value, ...]] = field(default_factory=dict)
     variables: dict[Bound, Value] = field(default_factory=dict)
     wide: dict[tuple[str, int], Value] = field(default_factory=dict)
+    sums: dict[object, Value] = field(default_factory=dict)
 
     def write(self, line: str) -> None:
         self.lines.append(line)

@@ -1,0 +1,147 @@
+"""The machine code of a kernel that is no matrix product: one function for each shape of its launches.
+
+Comes in: a lowered kernel and the kinds of its slots. Goes out: for a step, the native function and its packed arguments. What is
+proven of a launch depends on its integers alone, so it is remembered for them; launches of one shape share a function
+and differ in the numbers it is given.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Hashable
+from dataclasses import dataclass
+
+from osprey_py.backends.host import launch, vectors
+from osprey_py.backends.host.native import Library, machine
+from osprey_py.backends.host.packing import Frame, Packer
+from osprey_py.backends.host.pool import Plan
+from osprey_py.backends.host.prepare import prepare, prepare_shape
+from osprey_py.backends.protocol import Kind, Step, StepOp, Storage
+from osprey_py.kernel.faults import Lowered
+from osprey_py.kernel.ir import FLOAT, fold_parts, walk
+from osprey_py.kernel.nest import Nest, Number, Shape
+from osprey_py.kernel.ranges import Ranges
+
+MOST_REMEMBERED = 4096
+"""Launches that are remembered; when there are more it begins anew."""
+
+MOST_SHAPES = 12
+"""Shapes of one kernel that get code of their own; later ones share code that relies on nothing."""
+
+CLAIM = 40_000
+"""Operations that one claim of a thread takes, about ten microseconds."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Version:
+    """The code of one shape. numbers: what it reads after the uniforms."""
+
+    library: Library
+    address: int
+    numbers: tuple[Number, ...]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Entry:
+    """What is remembered of a launch: its code, the words that follow its uniforms, and elements that a claim takes."""
+
+    address: int
+    numbers: bytes
+    grain: int
+
+
+def _version(text: str, numbers: list[Number]) -> Version:
+    library = machine().load(text, ("launch",))
+    return Version(library, library.addresses["launch"], tuple(numbers))
+
+
+class Elementwise:
+    """The code of one kernel. kernel: None for an accumulate step."""
+
+    def __init__(self, op: StepOp, kernel: Lowered | None, kinds: tuple[Kind, ...], nests: bool = True) -> None:
+        """nests: False leaves out everything that relies on a launch's integers, vectors included."""
+        self.op = op
+        self.kernel = kernel
+        self.kinds = kinds
+        uniforms = () if kernel is None else kernel.uniforms
+        self._packer = Packer(len(kinds), uniforms)
+        self._integers = tuple(k for k, t in enumerate(uniforms) if t is not FLOAT)
+        self._nest = Nest(kernel) if nests and op == "map" and kernel is not None and not kernel.general else None
+        self._versions: dict[Hashable, Version] = {}
+        self._entries: dict[tuple[object, ...], Entry] = {}
+        self._plain: Version | None = None
+
+    def add(self, plan: Plan, frame: Frame, position: int, step: Step, inputs: tuple[Storage, ...]) -> None:
+        """Append the step to the plan."""
+        address, args, grain = self.bind(frame, position, step, inputs)
+        plan.add(address, args, step.n, grain)
+
+    def bind(self, frame: Frame, position: int, step: Step, inputs: tuple[Storage, ...]) -> tuple[int, int, int]:
+        """(function, its packed arguments, grain) for a step on these inputs."""
+        if self._nest is None:
+            address, numbers, grain = self._scalar().address, b"", step.n
+        else:
+            uniforms = step.uniforms
+            key = (step.n, *(len(s.data) for s in inputs), *(uniforms[k] for k in self._integers))
+            entry = self._entries.get(key)
+            if entry is None:
+                if len(self._entries) >= MOST_REMEMBERED:
+                    self._entries.clear()
+                entry = self._entries[key] = self._look(self._nest, step, inputs)
+            address, numbers, grain = entry.address, entry.numbers, entry.grain
+        return address, self._packer.pack(frame, position, step, inputs, numbers), grain
+
+    def _scalar(self) -> Version:
+        """The code that relies on nothing."""
+        if self._plain is None:
+            if self.kernel is None:
+                self._plain = _version(launch.accumulate_text(self.kinds), [])
+            else:
+                self._plain = _version(*launch.module_text(self.op, prepare(self.kernel), self.kinds))
+        return self._plain
+
+    def _look(self, nest: Nest, step: Step, inputs: tuple[Storage, ...]) -> Entry:
+        lengths = [s.length for s in inputs]
+        facts = nest.facts(lengths, step.uniforms, step.n)
+        digits = facts.digits(None)
+        extent = digits[0].extent if digits else 1
+        key = (nest.key(facts), extent.bit_length() if extent < 64 else 64)
+        version = self._versions.get(key)
+        if version is None:
+            if len(self._versions) < MOST_SHAPES:
+                version = self._versions[key] = self._compile(nest.shape(facts), extent)
+            else:
+                version = self._scalar()
+        numbers = nest.numbers(facts, version.numbers)
+        return Entry(version.address, struct.pack(f"<{len(numbers)}q", *numbers), self._grain(facts, extent, step.n))
+
+    def _compile(self, shape: Shape, extent: int) -> Version:
+        shape = prepare_shape(shape)
+        if not shape.digits:
+            return _version(*launch.module_text("map", shape.kernel, self.kinds, shape))
+        how = vectors.widths(shape.kernel, machine().lanes, extent)
+        return _version(*vectors.module_text(shape, self.kinds, how))
+
+    def _grain(self, facts: Ranges, extent: int, n: int) -> int:
+        """Elements for a claim: enough to be worth it, whole rows, so that no row's own work is done twice."""
+        assert self.kernel is not None
+        grain = max(1, CLAIM // cost(self.kernel, facts))
+        if extent >= n:
+            return -(-grain // 64) * 64
+        return -(-grain // extent) * extent
+
+
+def cost(kernel: Lowered, facts: Ranges) -> int:
+    """Operations that an element takes, roughly."""
+    total = 0
+    for node in walk(kernel.roots):
+        total += _WEIGHTS.get(node.op, 1)
+        if node.op == "fold":
+            count, _, nexts, _ = fold_parts(node)
+            bounds = facts.bounds(count)
+            turns = 16 if bounds is None else min(max(bounds.high, 1), 1 << 40)
+            total += turns * sum(_WEIGHTS.get(n.op, 1) for n in walk(nexts))
+    return total
+
+
+_WEIGHTS = {"exp": 20, "ln": 25, "tanh": 40, "fmodi": 60, "uquot": 20, "urem": 20, "fdivi": 4, "sqrt": 6}
