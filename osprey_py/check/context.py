@@ -27,7 +27,8 @@ _cells = count(1)
 @dataclass(eq=False, slots=True)
 class Local:
     """A local name. params: the parameter names of a lambda bound by `let`, for named arguments.
-    home: the function that declares it. cell: the label of an assignment, for a `mut` cell."""
+    home: the function that declares it. cell: the label of an assignment, for a `mut` cell.
+    captures: for a recursive local function, which is lifted to the top, the outer names it is given as arguments."""
 
     name: str
     span: Span
@@ -36,6 +37,7 @@ class Local:
     params: tuple[str | None, ...] | None = None
     cell: Label | None = None
     var: core.Var | None = None
+    captures: tuple[Local, ...] | None = None
 
 
 @dataclass(eq=False, slots=True)
@@ -51,12 +53,21 @@ class Global:
 
 @dataclass(eq=False, slots=True)
 class FunctionScope:
-    """The function, lambda or top level that code stands in. ambient: what running it may perform."""
+    """The function, lambda or top level that code stands in. ambient: what running it may perform. parent: the function
+    around it."""
 
     ambient: EffVar
     name: str
     type_params: dict[str, TVar] = field(default_factory=dict)
     cells: set[Label] = field(default_factory=set)
+    parent: FunctionScope | None = None
+
+    def holds(self, other: FunctionScope) -> bool:
+        """Whether `other` is this function or stands in it."""
+        at: FunctionScope | None = other
+        while at is not None and at is not self:
+            at = at.parent
+        return at is self
 
 
 @dataclass(eq=False, slots=True)
@@ -187,8 +198,9 @@ Infer = Callable[..., Term]
 
 
 class Context:
-    def __init__(self, rules: dict[type[ast.Expr], Infer]) -> None:
+    def __init__(self, rules: dict[type[ast.Expr], Infer], local_functions: Callable[..., None]) -> None:
         self._rules = rules
+        self.local_functions = local_functions
         self.told: list[Diagnostic] = []
         self.level = 0
         self.side = Side()

@@ -18,7 +18,8 @@ from osprey_py.check.infer_operators import cannot_fail
 from osprey_py.check.signatures import kernel_slots
 from osprey_py.check.solved import Solved
 from osprey_py.check.terms import TCon, Term, TVar, is_con
-from osprey_py.check.types import BOOL, STRING, UNIT, Named, Type
+from osprey_py.check.types import BOOL, STRING, UNIT, FunctionType, Named, Type
+from osprey_py.source.span import Span
 from osprey_py.syntax import ast
 
 
@@ -28,6 +29,8 @@ class Elaborator:
         self.solved = Solved()
         self.patterns = Patterns(cx, self.var)
         self.kernels = 0
+        self.lifted: dict[str, core.Function] = {}
+        self._lifted_names: dict[Local, str] = {}
         self._rules: dict[type[ast.Expr], Callable[[Any], core.Expr]] = {
             ast.IntLiteral: self._literal,
             ast.FloatLiteral: self._literal,
@@ -94,6 +97,8 @@ class Elaborator:
     def _reference(self, e: ast.Reference) -> core.Expr:
         target = self.cx.side.targets[e]
         t = self.type(e)
+        if isinstance(target, Local) and target.captures is not None:
+            return self._lifted_value(e, t, target)
         if isinstance(target, Local):
             return core.LocalRef(e.span, t, self.var(target))
         if isinstance(target, Global):
@@ -168,15 +173,70 @@ class Elaborator:
             success = e.callee.path[0].text == "Success"
             constructor, name = (core.SUCCESS, "value") if success else (core.ERROR, "message")
             return core.RecordNew(e.span, t, constructor, ((name, self.expr(e.args[0].value)),))
-        callee = self.expr(e.callee)
+        callee, extra = self._callee(e.callee)
         order = self.cx.side.orders.get(e)
         written = [self.expr(a.value) for a in e.args]
         if order is None or list(order) == sorted(order):
-            return core.Call(e.span, t, callee, tuple(written))
+            return core.Call(e.span, t, callee, (*extra, *written))
         held = [self._hold(a) for a in written]
         by_position = sorted(zip(order, held, strict=True), key=lambda pair: pair[0])
-        call = core.Call(e.span, t, callee, tuple(ref for _, (_, ref) in by_position))
+        call = core.Call(e.span, t, callee, (*extra, *(ref for _, (_, ref) in by_position)))
         return core.Block(e.span, t, tuple(bind for bind, _ in held), call)
+
+    def _callee(self, e: ast.Expr) -> tuple[core.Expr, tuple[core.Expr, ...]]:
+        """What a call calls, and the arguments that a lifted local function takes before the written ones."""
+        target = self.cx.side.targets.get(e)
+        if isinstance(target, Local) and target.captures is not None:
+            return self._lifted_ref(e.span, self.type(e), target)
+        return self.expr(e), ()
+
+    # --- local functions --------------------------------------------------------------------------------------------
+
+    def _lifted_name(self, local: Local) -> str:
+        return self._lifted_names.setdefault(local, f"{local.name}#{len(self._lifted_names)}")
+
+    def _captured(self, span: Span, local: Local) -> tuple[core.LocalRef, ...]:
+        held = (self.var(c) for c in local.captures or ())
+        return tuple(core.LocalRef(span, v.type, v) for v in held)
+
+    def _lifted_ref(self, span: Span, t: Type, local: Local) -> tuple[core.Expr, tuple[core.Expr, ...]]:
+        assert isinstance(t, FunctionType)
+        extra = self._captured(span, local)
+        whole = FunctionType((*(a.type for a in extra), *t.params), t.result, t.effects)
+        return core.GlobalRef(span, whole, self._lifted_name(local)), extra
+
+    def _lifted_value(self, e: ast.Expr, t: Type, local: Local) -> core.Expr:
+        """A lifted function used as a value: a lambda that holds what it reads."""
+        ref, extra = self._lifted_ref(e.span, t, local)
+        if not extra:
+            return ref
+        assert isinstance(t, FunctionType)
+        params = tuple(core.Var(f"a{k}", p, span=e.span) for k, p in enumerate(t.params))
+        args = tuple(core.LocalRef(e.span, p.type, p) for p in params)
+        body = core.Call(e.span, t.result, ref, (*extra, *args))
+        return core.Lambda(e.span, t, core.Function(local.name, params, body, t, e.span))
+
+    def local_function(self, d: ast.FunctionDecl) -> core.Statement | None:
+        """A binding of a closure; None for a function that is lifted out."""
+        local = self.cx.side.binders[d]
+        assert isinstance(local, Local)
+        t = local.scheme.type
+        if local.captures is None:
+            function = self.function(d, d.name.text, t)
+            value = core.Lambda(d.span, function.type, function)
+            return core.Bind(d.span, core.PVar(self.var(local)), value)
+        name = self._lifted_name(local)
+        outer = [self.var(c) for c in local.captures]
+        for c, v in zip(local.captures, outer, strict=True):
+            c.var = core.Var(v.name, v.type, span=v.span)
+        held = tuple(self.var(c) for c in local.captures)
+        inner = self.function(d, name, t)
+        for c, v in zip(local.captures, outer, strict=True):
+            c.var = v
+        assert isinstance(inner.type, FunctionType)
+        whole = FunctionType((*(v.type for v in held), *inner.type.params), inner.type.result, inner.type.effects)
+        self.lifted[name] = core.Function(name, (*held, *inner.params), inner.body, whole, inner.span, inner.doc)
+        return None
 
     # --- data -------------------------------------------------------------------------------------------------------
 
@@ -224,7 +284,7 @@ class Elaborator:
     def attempt_tail(self, e: ast.Expr) -> core.Expr:
         """An expression whose math faults become an Error: around the last expression, inside blocks."""
         if isinstance(e, ast.Block):
-            statements = tuple(map(self.statement, e.statements))
+            statements = self._statements(e.statements)
             result = self.attempt_tail(e.result)
             return core.Block(e.span, result.type, statements, result)
         if e in self.cx.side.plain_leaves:
@@ -239,7 +299,7 @@ class Elaborator:
     def _ends(self, e: ast.Expr) -> core.Expr:
         """The expression with every end a Result."""
         if isinstance(e, ast.Block):
-            statements = tuple(map(self.statement, e.statements))
+            statements = self._statements(e.statements)
             result = self._ends(e.result)
             return core.Block(e.span, result.type, statements, result)
         if isinstance(e, ast.If):
@@ -277,9 +337,13 @@ class Elaborator:
         return core.Arm(pattern, guard, body(a.body), a.span)
 
     def _block(self, e: ast.Block) -> core.Expr:
-        statements = tuple(map(self.statement, e.statements))
+        statements = self._statements(e.statements)
         result = self.expr(e.result)
         return core.Block(e.span, self.type(e), statements, result) if statements else result
+
+    def _statements(self, written: tuple[ast.Statement, ...]) -> tuple[core.Statement, ...]:
+        done = (self.local_function(s) if isinstance(s, ast.FunctionDecl) else self.statement(s) for s in written)
+        return tuple(s for s in done if s is not None)
 
     def statement(self, s: ast.Statement) -> core.Statement:
         match s:

@@ -6,7 +6,7 @@ where evaluating the code mentions them at once from those inside lambdas. Used 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import fields
 
 from osprey_py.modules.declare import pattern_names
@@ -78,7 +78,9 @@ def _walk(node: object, names: _Names, found: list[Path]) -> None:
             _walk(body, inner, found)
         case ast.Block(statements=statements, result=result):
             inner = _Names(names)
-            for s in statements:
+            for k, s in enumerate(statements):
+                if isinstance(s, ast.FunctionDecl):
+                    inner.bound.update(_adjacent(statements, k))
                 _walk(s, inner, found)
                 _bind(s, inner)
             _walk(result, inner, found)
@@ -106,6 +108,27 @@ def _walk(node: object, names: _Names, found: list[Path]) -> None:
         case tuple():
             for item in node:
                 _walk(item, names, found)
+
+
+def _adjacent(statements: tuple[ast.Statement, ...], at: int) -> Iterator[str]:
+    """The names of the functions declared from `at` on without anything between: they see each other."""
+    for s in statements[at:]:
+        if not isinstance(s, ast.FunctionDecl):
+            return
+        yield s.name.text
+
+
+def inner_nodes(node: ast.Node, sugar: Mapping[ast.Node, ast.Node]) -> Iterator[ast.Node]:
+    """Every node inside `node`, with sugar replaced by what it stands for."""
+    stack: list[object] = [node]
+    while stack:
+        n = stack.pop()
+        if isinstance(n, tuple):
+            stack.extend(n)
+        elif isinstance(n, ast.Node):
+            n = sugar.get(n, n)
+            yield n
+            stack.extend(getattr(n, f) for f in _child_fields(n))
 
 
 def _bind(s: ast.Statement, names: _Names) -> None:

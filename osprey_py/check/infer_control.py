@@ -22,9 +22,24 @@ from osprey_py.syntax import ast
 
 def block(cx: Context, expr: ast.Block, env: Env, expected: Term | None) -> Term:
     inner = env.inner()
-    for s in expr.statements:
-        statement(cx, s, inner)
+    statements(cx, expr.statements, inner)
     return cx.infer(expr.result, inner, expected)
+
+
+def statements(cx: Context, written: tuple[ast.Statement, ...], env: Env) -> None:
+    """The statements of a block; adjacent functions are typed together."""
+    at = 0
+    while at < len(written):
+        s = written[at]
+        end = at
+        while end < len(written) and isinstance(written[end], ast.FunctionDecl):
+            end += 1
+        if end > at:
+            cx.local_functions(cx, [f for f in written[at:end] if isinstance(f, ast.FunctionDecl)], env)
+            at = end
+        else:
+            statement(cx, s, env)
+            at += 1
 
 
 def statement(cx: Context, s: ast.Statement, env: Env) -> None:
@@ -177,10 +192,10 @@ def function_body(
     env: Env,
     name: str,
     tparams: dict[str, TVar],
-) -> None:
+) -> FunctionScope:
     """Types the body of a function or lambda; `e` comes to hold what a call may perform."""
     ambient = cx.fresh_effect()
-    scope = FunctionScope(ambient, name, tparams)
+    scope = FunctionScope(ambient, name, tparams, parent=env.function)
     inner = Env(env.space, scope, ambient, env, env.resume, env.assigns)
     for p, t in zip(f.params, params, strict=True):
         if p.name is not None:
@@ -207,6 +222,7 @@ def function_body(
         because = [(f.result.span, "declared with this result")] if f.result is not None else []
         expect(cx, t, result, tail_span(f.body), "the result", because)
     cx.flows.flow(ambient, e, frozenset(scope.cells))
+    return scope
 
 
 def attempt(cx: Context, expr: ast.Expr, wanted: Term, env: Env) -> Term:
@@ -216,8 +232,7 @@ def attempt(cx: Context, expr: ast.Expr, wanted: Term, env: Env) -> Term:
     plain = w.args[0]
     if isinstance(expr, ast.Block):
         inner = env.inner()
-        for s in expr.statements:
-            statement(cx, s, inner)
+        statements(cx, expr.statements, inner)
         attempt(cx, expr.result, wanted, inner)
     elif isinstance(expr, ast.If):
         condition(cx, expr.condition, env)

@@ -29,6 +29,7 @@ from osprey_py.check.infer_operators import (
     unit_literal,
 )
 from osprey_py.check.kernels import check_kernels
+from osprey_py.check.local_functions import local_functions
 from osprey_py.check.needs import read_field, tell_need
 from osprey_py.check.solved import Solved
 from osprey_py.check.startup import check_startup
@@ -95,7 +96,7 @@ class _Checker:
     def __init__(self, project: Project, entry: LoadedFile) -> None:
         self.project = project
         self.entry = entry
-        self.cx = Context(RULES)
+        self.cx = Context(RULES, local_functions)
         self.cx.read_field = lambda t, need: read_field(self.cx, t, need)
         self.cx.tell_need = lambda t, need, m: tell_need(self.cx, t, need, m)
         self.top = FunctionScope(EffVar(0), "the top level")
@@ -221,6 +222,7 @@ class _Checker:
                 globals_[s.key] = e.var(cx.globals[s])
         ran = [s for s in self.entry.file.statements if isinstance(s, (ast.ExprStatement, ast.Assign))]
         startup = self._in_order(startup, [e.statement(s) for s in ran])
+        functions.update(e.lifted)
         main = self._main_symbol()
         program = core.Program(
             functions,
