@@ -182,6 +182,9 @@ class Blocks:
 FEW_ACROSS, FEW_ALONG = 8, 2
 """Up to so many rows B is streamed instead of packed: where its columns are contiguous, and where its depth is."""
 
+STRIPE = 384
+"""Columns of B that streaming likes to take at once."""
+
 WORTH_A_CLAIM = 100_000
 """Multiplications and additions that are worth handing to another thread, about two microseconds of them."""
 
@@ -200,8 +203,10 @@ def cut(p: Product, threads: int, shape: Tile) -> Blocks:
         elif p.b.row != 1 and p.b.depth == 1 and p.m <= FEW_ALONG:
             kernel = "along"
     if kernel != "tiled":
-        wanted = -(-4 * threads // max(1, batches))
-        n = min(1024, max(4 * shape.width, _round_up(-(-p.n // wanted), 4 * shape.width)))
+        # Narrow stripes read B at half the speed; still, every thread should have one.
+        share = -(-threads // max(1, batches))
+        n = max(-(-p.n // (4 * share)), min(STRIPE, -(-p.n // share)))
+        n = min(2048, _round_up(max(1, n), 4 * shape.width))
         return Blocks(kernel, max(1, p.m), n, max(1, min(most_terms, 2048)))
     deep = 768 if p.m <= 4 * shape.rows else 256
     k = _round_up(-(-most_terms // max(1, -(-most_terms // deep))), shape.unroll)

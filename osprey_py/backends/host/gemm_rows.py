@@ -40,6 +40,8 @@ from osprey_py.backends.protocol import Kind
 
 DEEP = 4
 """Steps of k that `across` takes on each pass over the sums."""
+AHEAD = 768
+"""Columns times passes that `across` asks for ahead of its use."""
 ACROSS, ALONG = (4, 2, 1), (2, 1)
 """Rows that go together."""
 
@@ -102,6 +104,9 @@ def emit_across(module: Value, tile: Tile, kind: Kind) -> Value:
     def sums(o: _Rows) -> None:
         b = o.b
 
+        # As many steps of k ahead as are some thousand elements.
+        far = b.mul(b.add(b.sdiv(i64(AHEAD), o.columns), i64(1)), i64(DEEP))
+
         def steps(depth: int, k: Value, count: int, r: Value) -> None:
             ks = [b.add(k, i64(u)) for u in range(depth)]
             weights = [[o.weight(k, b.add(r, i64(i))) for k in ks] for i in range(count)]
@@ -109,7 +114,7 @@ def emit_across(module: Value, tile: Tile, kind: Kind) -> Value:
             def some(lanes: int, j: Value) -> None:
                 if lanes > 1:
                     for k in ks:
-                        o.ahead(b.add(k, i64(depth)), j)
+                        o.ahead(b.add(k, far), j)
                 rights = [o.right(k, j, lanes) for k in ks]
                 for i in range(count):
                     place = o.sum_at(b.add(r, i64(i)), j)
