@@ -15,8 +15,11 @@ from osprey_py.check.builtins import KERNEL_SCALARS
 from osprey_py.check.context import Context
 from osprey_py.check.core_walk import parts, statement_value, statements_in
 from osprey_py.check.signatures import kernel_slots
-from osprey_py.check.types import Named, Type
+from osprey_py.check.types import FunctionType, Named, Type
 from osprey_py.source.span import Span
+
+KERNEL_BUILTINS = KERNEL_SCALARS | frozenset("gpuGet gpuLength gpuIota gpuMap gpuZipWith gpuFilter gpuFold".split())
+"""What kernels may call: scalars, reads of buffers, and pipelines that end in a fold."""
 
 _HOST_TYPES = {"string": "text", "List": "a list", "Map": "a map", "Iterator": "an iterator"}
 
@@ -32,7 +35,20 @@ def check_kernels(cx: Context, program: core.Program) -> None:
             e = stack.pop()
             stack.extend(parts(e))
             if isinstance(e, core.Call) and isinstance(e.callee, core.BuiltinRef) and kernel_slots(e.callee.name):
-                _Kernel(cx, program, known, e.callee.name, e.args[-1].span, told).function(e.args[-1], ())
+                kernel = e.args[-1]
+                if isinstance(kernel.type, FunctionType) and any(map(_is_performed, kernel.type.effects)):
+                    _tell_unproven(cx, kernel.span, f"its type is `{kernel.type}`")
+                _Kernel(cx, program, known, e.callee.name, kernel.span, told).function(kernel, ())
+
+
+def _is_performed(effect: str) -> bool:
+    """An operation, IO or an assignment; not the name of an effect that passes through."""
+    return effect == "IO" or "." in effect or " " in effect
+
+
+def _tell_unproven(cx: Context, span: Span, why: str) -> None:
+    """The last line of defence: inference let a kernel pass, and the typed program says otherwise (L5.4)."""
+    cx.tell("E0302", "cannot prove GPU kernel pure", span, why, help="give it a function that performs nothing")
 
 
 def _known_functions(program: core.Program) -> dict[core.Var, core.Function]:
@@ -53,6 +69,7 @@ class _Problem:
     title: str
     text: str
     help: str
+    code: str = "E0310"
 
 
 class _Kernel:
@@ -88,7 +105,7 @@ class _Kernel:
                     self._body(found, calls)
             case core.LocalRef(var=var) if var in self.known:
                 self._body(self.known[var], calls)
-            case core.BuiltinRef(name=name) if name not in KERNEL_SCALARS and not name.startswith("gpu"):
+            case core.BuiltinRef(name=name) if name not in KERNEL_BUILTINS:
                 self._tell(_no_builtin(e.span, name), calls)
             case core.If(then=a, otherwise=b):
                 self.function(a, calls)
@@ -129,6 +146,9 @@ class _Kernel:
                 stack.append(value)
 
     def _tell(self, problem: _Problem, calls: tuple[tuple[Span, str], ...]) -> None:
+        if problem.code == "E0302":
+            _tell_unproven(self.cx, problem.span, problem.text)
+            return
         if problem.span in self.told:
             return
         self.told.add(problem.span)
@@ -146,8 +166,10 @@ def _problem(e: core.Expr) -> _Problem | None:
                 "a handler in a kernel",
                 "handle the effect around the launch, and give the kernel its value",
             )
-        case core.Call(callee=core.BuiltinRef(name=name)) if name not in KERNEL_SCALARS and not name.startswith("gpu"):
+        case core.Call(callee=core.BuiltinRef(name=name)) if name not in KERNEL_BUILTINS:
             return _no_builtin(e.span, name)
+        case core.Perform(span=span):
+            return _Problem(span, "", "it performs this", "", "E0302")
         case core.Call() | core.LocalRef() | core.GlobalRef() if _host_type(e.type):
             return _no_type(e.span, e.type)
         case core.Interpolate() | core.ListNew() | core.MapNew():

@@ -59,6 +59,7 @@ CODES: dict[str, str] = {
     "E0218": "values that cannot be compared",
     # --- effects and purity ------------------------------------------------------------------------------------
     "E0301": "a GPU kernel performs an effect",
+    "E0302": "a GPU kernel that cannot be proven pure",
     "E0303": "an operation that no handler discharges",
     "E0304": "a function performs what its row does not allow",
     "E0305": "one effect used at two types",
