@@ -39,6 +39,11 @@ Number = Any
 MOST_LINES = 20_000
 """Of a recording; a function that does more is evaluated plainly."""
 
+ROOMY = 2500
+"""Stack slots of a replay, more than the chunk of 2048 that CPython gives a thread's frames at a time: its frame gets a
+chunk of its own with room to spare. A long function that ends just before a chunk's end would have each of its
+thousand calls map a chunk and unmap it again (measured: 7.5 ms in the place of 0.6)."""
+
 
 class Miss(Exception):
     """A guard failed: the trace does not apply."""
@@ -92,6 +97,8 @@ class Recording:
         self.launches = 0
         self._lines: list[str] = []
         self._guards: set[str] = set()
+        self._scalars: dict[str, Sym] = {}
+        self._iotas: dict[str, TracedBuffer] = {}
         self._constants: dict[str, Any] = {}
         self._names: dict[int, str] = {}
         self._risky: list[int] = []
@@ -115,6 +122,13 @@ class Recording:
         return SymInt(self, name, value) if isinstance(value, int) else SymFloat(self, name, value)
 
     def scalar(self, text: str, value: int | float) -> Sym:
+        """The symbol of a pure expression; one for each text, as names are given once."""
+        known = self._scalars.get(text)
+        if known is None:
+            known = self._scalars[text] = self._symbol(text, value)
+        return known
+
+    def _symbol(self, text: str, value: int | float) -> Sym:
         name = self._fresh("s")
         self.write(f"{name} = {text}")
         return SymInt(self, name, value) if isinstance(value, int) else SymFloat(self, name, value)
@@ -170,7 +184,9 @@ class Recording:
             **{f"_{w}": getattr(rt, w) for w in ("mark", "settle")},
         }
         exec(compile(text, "<trace>", "exec"), namespace)
-        return Trace(namespace["replay"], text, self.launches)
+        replay = namespace["replay"]
+        replay.__code__ = replay.__code__.replace(co_stacksize=ROOMY)
+        return Trace(replay, text, self.launches)
 
     def _fresh(self, kind: str) -> str:
         self._count += 1
@@ -189,8 +205,13 @@ class Recording:
         return self._launch("scan", kernel, inputs, uniforms, n, span)
 
     def iota(self, n: Int, span: Span = NO_SPAN) -> TracedBuffer:
-        made = self.runtime.iota(seen(n), span)
-        return self._made(made, f"_iota({self.name(n)}, {self.constant(span)})", n if n >= 0 else 0)
+        """Those of one length are one buffer: it can neither fault nor be told from another."""
+        known = self._iotas.get(self.name(n))
+        if known is None:
+            made = self.runtime.iota(seen(n), span)
+            text = f"_iota({self.name(n)}, {self.constant(span)})"
+            known = self._iotas[self.name(n)] = self._made(made, text, n if n >= 0 else 0)
+        return known
 
     def fold(
         self, kernel: Kernel, inputs: tuple[Buffer, ...], uniforms: tuple[Number, ...], span: Span = NO_SPAN
@@ -304,7 +325,7 @@ class Recording:
 
     def _read(self, text: str, value: Any) -> Any:
         """A number that comes from a buffer."""
-        symbol = self.scalar(text, value)
+        symbol = self._symbol(text, value)
         if isinstance(value, bool):
             self.guard(f"{symbol.name} is True", value)
             return value
