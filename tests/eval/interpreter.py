@@ -141,14 +141,14 @@ class Interpreter:
             case c.PConstructor(constructor=constructor, fields=fields):
                 if type(v) is not class_of(constructor):
                     return False
-                return all([self.bind(q, getattr(v, attribute(n)), env) for n, q in fields])
+                return all(self.bind(q, getattr(v, attribute(n)), env) for n, q in fields)
             case c.PTuple(items=items):
-                return all([self.bind(q, x, env) for q, x in zip(items, v, strict=True)])
+                return all(self.bind(q, x, env) for q, x in zip(items, v, strict=True))
             case c.PList(items=items, rest=rest):
                 xs = list(v)
                 if len(xs) < len(items) or (rest is None and len(xs) != len(items)):
                     return False
-                if not all([self.bind(q, x, env) for q, x in zip(items, xs, strict=False)]):
+                if not all(self.bind(q, x, env) for q, x in zip(items, xs, strict=False)):
                     return False
                 return rest is None or self.bind(rest, make_list(xs[len(items) :]), env)
         raise TypeError(p)
