@@ -141,26 +141,26 @@ def _merged(keys: Sequence[Hashable]) -> tuple[list[int], tuple[int, ...]]:
 def instantiate(roots: Sequence[Node], values: Mapping[Bound, Node]) -> tuple[Node, ...]:
     """The roots with variables replaced. What reads them is copied, its folds and loops with variables of their own;
     the rest is shared with the original."""
-    moving = _moving(roots, lambda node: node.op == "var" and node.attr in values)
+    copied = moving(roots, lambda node: node.op == "var" and node.attr in values)
     rule = _renewing(dict(values))
-    done: dict[Node, Node] = {node: node for node in walk(roots) if node not in moving}
+    done: dict[Node, Node] = {node: node for node in walk(roots) if node not in copied}
     return tuple(rewrite(root, rule, done) for root in roots)
 
 
-def _moving(roots: Sequence[Node], starts: Callable[[Node], bool]) -> set[Node]:
+def moving(roots: Sequence[Node], starts: Callable[[Node], bool]) -> set[Node]:
     """The nodes that starts holds for, all that reads them, and all that reads a variable of a fold or loop among
     those."""
     order = list(walk(roots))
-    moving: set[Node] = set()
+    known: set[Node] = set()
     while True:
-        bound = {b for node in moving for b in binds(node)}
-        found = set(moving)
+        bound = {b for node in known for b in binds(node)}
+        found = set(known)
         for node in order:
             if starts(node) or (node.op == "var" and node.attr in bound) or not found.isdisjoint(node.args):
                 found.add(node)
-        if found == moving:
-            return moving
-        moving = found
+        if found == known:
+            return known
+        known = found
 
 
 def _renewing(values: dict[Bound, Node]) -> Rule:
@@ -295,7 +295,7 @@ class _Copies:
             [slot_offset + k for k in range(len(producer.slots))],
             [uniform_offset + k for k in range(len(producer.uniforms))],
         )
-        self.moving = _moving((producer.result,), lambda node: node.op == "index")
+        self.moving = moving((producer.result,), lambda node: node.op == "index")
         self.fixed: dict[Node, Node] = {}
         self.copies: dict[object, Node] = {}
         rule = self._rule({})

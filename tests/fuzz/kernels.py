@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
+from osprey_py.backends.oracle import find_fault
 from osprey_py.backends.protocol import KIND_OF, Backend, Kind, Scalar, Step, StepOp, Storage
 from osprey_py.kernel.ir import (
     BOOL,
@@ -96,12 +97,13 @@ class Launch:
         return Step(self.op, self.kernel, self.inputs, self.uniforms, self.n, output, compiled)
 
 
-def outcome(backend: Backend, launch: Launch) -> bytes | str:
-    """The bytes of the output (of a filter, of what was kept), or FAULT."""
+def outcome(backend: Backend, launch: Launch, *, places: bool = False) -> bytes | str:
+    """The bytes of the output (of a filter, of what was kept), or FAULT; with places, the oracle's first fault."""
     step = launch.step(backend)
     report = backend.run([step])
     if report.fault is not None:
-        return FAULT
+        fault = find_fault(step) if places else None
+        return FAULT if fault is None else f"{FAULT} at {fault.element}: {fault.message}, {fault.span.start}"
     kept = report.counts[0] if launch.op == "filter" else launch.n
     return bytes(step.output.data[:kept].tobytes())
 
@@ -303,7 +305,7 @@ def launches(
     *,
     general: bool = False,
     ops: tuple[StepOp, ...] = ("map", "map", "scan", "filter"),
-    depth: int = 5,
+    depth: int = 4,
 ) -> Launch:
     """A launch of a random kernel. general: loops and recursive functions too (a few
     frames deep)."""

@@ -9,7 +9,13 @@ from osprey_py.backends.oracle.backend import deep_recursion, reader, store
 from osprey_py.backends.oracle.program import Depth, write
 from osprey_py.backends.protocol import KIND_OF, Storage
 from osprey_py.kernel.faults import Lowered
+from osprey_py.kernel.ir import Kernel
 from tests.fuzz.kernels import FAULT, Launch
+
+
+def replaced(launch: Launch, kernel: Kernel) -> Launch:
+    """The launch of another kernel with the same arguments."""
+    return Launch(launch.op, kernel, launch.inputs, launch.uniforms, launch.n)
 
 
 def lowered_outcome(launch: Launch, lowered: Lowered, *, eager: bool) -> bytes | str:

@@ -12,7 +12,7 @@ from tests.fuzz.kernels import Launch, launches, outcome
 from tests.kernel.lowered import lowered_outcome
 
 SETTINGS = settings(
-    max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), phases=set(Phase) - {Phase.explain}
+    max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), phases=set(Phase) - {Phase.explain}
 )
 
 

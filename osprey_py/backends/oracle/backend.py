@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from osprey_py.backends.oracle.program import Depth, Program, write
-from osprey_py.backends.oracle.scalars import NAN
 from osprey_py.backends.protocol import Kind, Report, Scalar, Step, StepOp, Storage
 from osprey_py.kernel.fault import MathFault
 from osprey_py.kernel.ir import Kernel
+from osprey_py.kernel.scalars import NAN
 
 _WHOLE = 1 << 17
 """Storage up to this length is turned into a list at once; longer storage is read one element at a time."""

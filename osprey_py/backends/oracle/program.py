@@ -19,7 +19,6 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any
 
-from osprey_py.backends.oracle.scalars import SCALARS, fault
 from osprey_py.kernel.fault import MathFault
 from osprey_py.kernel.ir import (
     MAX_DEPTH,
@@ -35,6 +34,7 @@ from osprey_py.kernel.ir import (
     loop_parts,
     walk,
 )
+from osprey_py.kernel.scalars import SCALARS, fault
 from osprey_py.kernel.scopes import Scope, body, scopes
 
 _LEAVES = frozenset({"const", "uniform", "index", "var", "length"})
