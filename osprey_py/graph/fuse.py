@@ -56,8 +56,11 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Fused:
+    """postponed: nodes that somebody holds and nobody reads here any more (an iota, say); they stay pending."""
+
     groups: list[Group]
     reasons: dict[int, str]
+    postponed: frozenset[int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +176,7 @@ class _Fusion:
                 groups.append(self._group(p, 1))
             else:
                 groups.append(self._group(p, None))
-        return Fused(groups, self.reasons)
+        return Fused(groups, self.reasons, frozenset(p for p in self.dropped if self.shape.needed[p]))
 
     # --- what is computed wherever it is read -----------------------------------------------------------------
 
@@ -231,11 +234,11 @@ class _Fusion:
         """Put the node into its readers, or say why not; nothing to say of what is asked for or only made there."""
         shape, uses = self.shape, self.uses.get(p, [])
         base = self.bases.get((p, None))
-        if shape.needed[p]:
-            return self._root(p, "")
-        if not uses and not shape.risky[p]:
+        if not uses and not shape.risky[p] and not shape.targets[p]:
             self.dropped.add(p)
             return ""
+        if shape.needed[p]:
+            return self._root(p, "")
         if shape.ops[p] != "map" or base is None:
             return self._root(p, f"a {shape.ops[p]} is stored")
         facts = self.fuser.facts(base.kernel)

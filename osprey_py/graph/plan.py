@@ -51,12 +51,14 @@ class Recipe:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Plan:
-    """segments: the recipes up to the last that may fault, and the rest. kept: nodes whose results stay.
+    """segments: the recipes up to the last that may fault, and the rest. kept: nodes whose results stay;
+    postponed: nodes that stay pending.
     reasons: why a node nobody asked for is stored."""
 
     segments: tuple[tuple[Recipe, ...], tuple[Recipe, ...]]
     count: int
     kept: tuple[int, ...]
+    postponed: frozenset[int]
     reasons: dict[int, str]
 
     @property
@@ -98,7 +100,7 @@ class Plan:
                 return False
             for at, kept in report.counts.items():
                 counts[made[at].group.value] = kept
-        frame.leave(self.kept, counts)
+        frame.leave(self.kept, self.postponed, counts)
         return True
 
 
@@ -184,16 +186,16 @@ class _Frame:
         self.memories[value] = memory
         self.stores[value] = block if block.length == n else Storage(block.kind, block.data[:n])
 
-    def leave(self, kept: tuple[int, ...], counts: dict[int, int]) -> None:
-        """Attach the results that stay; every launch of the plan has run."""
+    def leave(self, kept: tuple[int, ...], postponed: frozenset[int], counts: dict[int, int]) -> None:
+        """Attach the results that stay; every launch of the plan but those postponed has run."""
         for p in kept:
             memory, storage = self.memories[p], self.stores[p]
             assert memory is not None
             if self.nodes[p].op == "filter":
                 memory, storage = self._trim(memory, counts.get(p, 0))
             self.nodes[p].attach(storage, memory)
-        for node in self.nodes:
-            if not node.done:
+        for p, node in enumerate(self.nodes):
+            if not node.done and p not in postponed:
                 node.finish()
 
     def _trim(self, memory: Memory, n: int) -> tuple[Memory, Storage]:
@@ -254,7 +256,7 @@ def make_plan(shape: Shape, fused: Fused, types: tuple[Ty, ...]) -> Plan:
             last[v] = at
     split = 1 + max((at for at, g in enumerate(groups) if g.risky), default=-1)
     shared = {v for g in groups if g.part is not None for v in (g.value, *g.inputs)}
-    stays = {p for p in range(count) if shape.needed[p]}
+    stays = {p for p in range(count) if shape.needed[p]} - fused.postponed
     recipes: list[Recipe] = []
     for at, group in enumerate(groups):
         ends = [v for v in dict.fromkeys((*group.inputs, group.value)) if last[v] == at]
@@ -273,7 +275,9 @@ def make_plan(shape: Shape, fused: Fused, types: tuple[Ty, ...]) -> Plan:
                 _whole(group, shape),
             )
         )
-    return Plan((tuple(recipes[:split]), tuple(recipes[split:])), count, tuple(sorted(stays)), fused.reasons)
+    return Plan(
+        (tuple(recipes[:split]), tuple(recipes[split:])), count, tuple(sorted(stays)), fused.postponed, fused.reasons
+    )
 
 
 def _overwritable(group: Group, frees: list[int], kinds: list[Kind]) -> tuple[int, ...]:

@@ -26,11 +26,13 @@ _by_order = attrgetter("order")
 @dataclass(frozen=True, slots=True)
 class Pending:
     """nodes: to run, in strict order; externals: data they read, by first use.
-    needed: which nodes' results somebody outside can still ask for; dying: whose memory nobody outside can reach."""
+    needed: which nodes' results somebody outside can still ask for; targets: which are to be there when the plan has run;
+    dying: whose memory nobody outside can reach."""
 
     nodes: list[Node]
     externals: list[Node]
     needed: list[bool]
+    targets: list[bool]
     dying: list[bool]
     key: Hashable
 
@@ -74,20 +76,21 @@ def pending(targets: list[Node]) -> Pending:
             key.append(at + at + 1 if x.length == n else at + at)
     node = x = None  # type: ignore[assignment]  # these count as references
     needed = _held(nodes, position, uses[:count])
+    asked = [False] * count
     for t in targets:
         at = position.get(t)
         if at is not None:
-            needed[at] = True
+            needed[at] = asked[at] = True
     held = _held(externals, outer, uses[count:])
     dying = [
         not h and x.memory is not None and x.memory.owned and _sole(x) for h, x in zip(held, externals, strict=True)
     ]
     for p, node in enumerate(nodes):
-        key.append(needed[p] + 2 * (node.risky and node.length > 0))
+        key.append(needed[p] + 2 * asked[p] + 4 * (node.risky and node.length > 0))
     for x, dies in zip(externals, dying, strict=True):
         key.append(x.kind)
         key.append(dies)
-    return Pending(nodes, externals, needed, dying, tuple(key))
+    return Pending(nodes, externals, needed, asked, dying, tuple(key))
 
 
 def _counts(nodes: list[Node], positions: dict[Node, int], uses: list[int]) -> list[int]:
@@ -127,6 +130,7 @@ class Shape:
     inputs: tuple[tuple[int, ...], ...]
     same: tuple[tuple[bool, ...], ...]
     needed: tuple[bool, ...]
+    targets: tuple[bool, ...]
     risky: tuple[bool, ...]
     kinds: tuple[Kind, ...]
     dying: tuple[bool, ...]
@@ -146,6 +150,7 @@ def shape_of(graph: Pending) -> Shape:
         tuple(tuple(ids[x] for x in n.inputs) for n in nodes),
         tuple(tuple(x.length == n.length for x in n.inputs) for n in nodes),
         tuple(graph.needed),
+        tuple(graph.targets),
         tuple(n.risky and n.length > 0 for n in nodes),
         tuple(n.kind for n in graph.externals),
         tuple(graph.dying),

@@ -16,8 +16,8 @@ from osprey_py.source.span import NO_SPAN, Span
 
 @dataclass(slots=True)
 class Record:
-    """One step of one plan. kernel: its name, with the names of all launches in it; places: where those launches were
-    written; elements, bytes and seconds: summed over its runs; bytes: read (each input once) and written."""
+    """The steps that run one kernel for launches written at the same places. kernel: its name, with the names of all
+    launches in it; elements, bytes and seconds: summed over its runs; bytes: of the buffers read and written."""
 
     kernel: str
     places: tuple[Span, ...]
@@ -44,6 +44,7 @@ class Profile:
         self.records: list[Record] = []
         self.stored: list[Stored] = []
         self._by_recipe: dict[int, tuple[Recipe, Record]] = {}
+        self._by_kernel: dict[tuple[str, tuple[Span, ...]], Record] = {}
 
     def planned(self, plan: Plan, nodes: list[Node]) -> None:
         """A plan was made for these nodes."""
@@ -54,18 +55,23 @@ class Profile:
         """One step took so long."""
         known = self._by_recipe.get(id(recipe))
         if known is None:
-            group = recipe.group
-            members = sorted({*group.members, group.value})
-            spans = dict.fromkeys(nodes[p].span for p in members)
-            name = step.op if step.kernel is None else step.kernel.name
-            record = Record(name, tuple(s for s in spans if s is not NO_SPAN))
-            known = self._by_recipe[id(recipe)] = (recipe, record)
-            self.records.append(record)
+            known = self._by_recipe[id(recipe)] = (recipe, self._record(recipe, step, nodes))
         record = known[1]
         record.runs += 1
         record.elements += step.n
         record.bytes += step.output.data.nbytes + sum(s.data.nbytes for s in step.inputs)
         record.seconds += seconds
+
+    def _record(self, recipe: Recipe, step: Step, nodes: list[Node]) -> Record:
+        group = recipe.group
+        spans = dict.fromkeys(nodes[p].span for p in sorted({*group.members, group.value}))
+        name = step.op if step.kernel is None else step.kernel.name
+        places = tuple(s for s in spans if s is not NO_SPAN)
+        record = self._by_kernel.get((name, places))
+        if record is None:
+            record = self._by_kernel[name, places] = Record(name, places)
+            self.records.append(record)
+        return record
 
     def text(self) -> str:
         """The steps, costliest first, and what was not fused, each reason once for a place."""

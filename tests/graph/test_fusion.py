@@ -96,6 +96,15 @@ def test_a_result_that_is_held_is_stored_and_not_computed_twice() -> None:
     assert run(rt) == ["exp", "double"]
 
 
+def test_what_is_held_and_read_nowhere_stays_pending() -> None:
+    rt = Runtime(Counting())
+    i = rt.iota(4)
+    assert rt.read(rt.map(TO_FLOAT, (i,), (), 4)) == [0.0, 1.0, 2.0, 3.0]
+    assert run(rt) == ["iota+tofloat"] or run(rt) == ["tofloat"]
+    assert i.node.storage is None and not i.node.done
+    assert rt.read(i) == [0, 1, 2, 3]
+
+
 def test_a_pending_reader_outside_the_plan_counts_as_a_holder() -> None:
     rt = Runtime(Counting())
     x = floats(rt, 4)
