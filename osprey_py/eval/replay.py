@@ -69,8 +69,8 @@ def install(unit: Unit, namespace: dict[str, Any], world: World) -> None:
         t = f.type
         pure = isinstance(t, types.FunctionType) and not t.effects
         if pure and f.params and name in unit.graph.launches and name not in unit.graph.mutual:
-            python_name = unit.function_names[name]
-            namespace[python_name] = Replayer(namespace[python_name], python_name, studio)
+            for python_name in unit.names_of(name):
+                namespace[python_name] = Replayer(namespace[python_name], python_name, studio)
 
 
 class Replayer:

@@ -158,6 +158,10 @@ class Unit:
             self._todo.append(found)
         return found
 
+    def names_of(self, name: str) -> list[str]:
+        """The Python names of all code of a declared function: the general one and the instances."""
+        return [made.name for made in self._instances.values() if made.function == name]
+
     def _function(self, made: Instance) -> None:
         """A declared function; one of a mutually tail-recursive group also gets the trampoline."""
         name, outer = made.function, made.name
