@@ -61,15 +61,13 @@ class Storage:
 
     kind: Kind
     data: npt.NDArray[Any]
+    length: int = field(init=False)
     address: int = field(init=False)
 
     def __post_init__(self) -> None:
         # Asked for many times in a launch, and slow to ask an array for.
+        object.__setattr__(self, "length", len(self.data))
         object.__setattr__(self, "address", int(self.data.__array_interface__["data"][0]))
-
-    @property
-    def length(self) -> int:
-        return len(self.data)
 
 
 Scalar = int | float | bool

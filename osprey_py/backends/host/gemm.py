@@ -10,6 +10,7 @@ shape. Which kernel runs and how the output is cut into units depends on the sha
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import struct
 from collections.abc import Callable
@@ -18,13 +19,11 @@ from functools import cache
 from pathlib import Path
 
 import llvmlite
-import numpy as np
-import numpy.typing as npt
 from llvmlite import ir
 
 from osprey_py.backends.host import gemm_rows, gemm_tiled
 from osprey_py.backends.host.gemm_pack import emit_pack
-from osprey_py.backends.host.gemm_step import BATCH_WORDS, Word
+from osprey_py.backends.host.gemm_step import Word
 from osprey_py.backends.host.gemm_target import Tile, choose
 from osprey_py.backends.host.native import Library, machine
 from osprey_py.backends.protocol import Kind
@@ -74,10 +73,12 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """One step of a plan. words: its argument block. scratch: bytes a thread needs; an epilogue's own lies behind."""
+    """One step of a plan. words: its argument block. places: where A, B and C begin in it.
+    scratch: bytes a thread needs; an epilogue's own lies behind."""
 
     function: int
-    words: npt.NDArray[np.int64]
+    words: ctypes.Array[ctypes.c_char]
+    places: tuple[int, int, int]
     units: int
     grain: int
     scratch: int
@@ -85,20 +86,22 @@ class Launch:
     @property
     def address(self) -> int:
         """Of the argument block, which lives as long as `words`."""
-        return int(self.words.ctypes.data)
+        return ctypes.addressof(self.words)
 
     def at(self, a: int, b: int, c: int, epilogue: Epilogue | None = None) -> Launch:
         """The same step on buffers at these addresses, where the product was given places in them."""
-        words = self.words.copy()
-        words[Word.A] += a
-        words[Word.B] += b
-        words[Word.C] += c
+        words = type(self.words).from_buffer_copy(self.words)
+        a0, b0, c0 = self.places
+        _OPERANDS.pack_into(words, 0, a0 + a, b0 + b, c0 + c)
         scratch = self.scratch
         if epilogue is not None:
-            words[Word.EPILOGUE] = epilogue.function
-            words[Word.EPILOGUE_ARGS] = epilogue.args
+            _EPILOGUE.pack_into(words, 8 * Word.EPILOGUE, epilogue.function, epilogue.args)
             scratch += epilogue.scratch
-        return Launch(self.function, words, self.units, self.grain, scratch)
+        return Launch(self.function, words, self.places, self.units, self.grain, scratch)
+
+
+_OPERANDS, _EPILOGUE = struct.Struct("<3q"), struct.Struct("<2q")
+assert (Word.A, Word.B, Word.C, Word.EPILOGUE_ARGS) == (0, 1, 2, Word.EPILOGUE + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,12 +264,13 @@ def launch(p: Product, threads: int, blocks: Blocks | None = None) -> Launch:
         Word.K_M: p.row_terms,
         Word.DIMENSIONS: len(p.batch),
     }
-    words = np.zeros(Word.BATCH + BATCH_WORDS * len(p.batch), np.int64)
-    for place, value in values.items():
-        words[place] = value
-    for i, d in enumerate(p.batch):
+    batch: list[int] = []
+    for d in p.batch:
         units *= d.extent
-        start = Word.BATCH + BATCH_WORDS * i
-        words[start : start + BATCH_WORDS] = (d.extent, d.a, d.b, d.c, d.terms)
+        batch += (d.extent, d.a, d.b, d.c, d.terms)
+    words = [values.get(place, 0) for place in Word if place < Word.BATCH] + batch
     work = 2 * max(1, how.m * min(how.n, p.n) * p.k)
-    return Launch(function, words, units, max(1, WORTH_A_CLAIM // work), scratch)
+    packed = struct.pack(f"<{len(words)}q", *words)
+    block = (ctypes.c_char * len(packed)).from_buffer_copy(packed)
+    places = (p.a.address, p.b.address, p.c)
+    return Launch(function, block, places, units, max(1, WORTH_A_CLAIM // work), scratch)

@@ -16,7 +16,7 @@ from osprey_py.backends.host import gemm
 from osprey_py.backends.protocol import Kind, Scalar, Step, Storage
 from osprey_py.kernel.contraction import Candidate, Contraction, Side, candidates, match
 from osprey_py.kernel.faults import Lowered
-from osprey_py.kernel.ir import fold_parts
+from osprey_py.kernel.ir import FLOAT, fold_parts
 
 MOST_REMEMBERED = 512
 """Launches that one kernel remembers; when there are more it begins anew."""
@@ -55,19 +55,23 @@ class Contractions:
         # A float decides nothing but the seed.
         seeds = {fold_parts(c.fold)[1][c.acc] for c in self.candidates}
         self._seeds = sorted({n.attr for n in seeds if n.op == "uniform" and isinstance(n.attr, int)})
+        ints = [k for k, ty in enumerate(kernel.uniforms) if ty is not FLOAT]
+        self._ints = None if len(ints) == len(kernel.uniforms) else ints
         self._found: dict[tuple[object, ...], Found | None] = {}
 
     def find(self, lengths: Sequence[int], uniforms: Sequence[Scalar], n: int) -> Found | None:
         """What a launch of n > 0 elements with these lengths and uniforms is."""
-        if not self.candidates:
-            return None
-        seeds = [struct.pack("<d", uniforms[k]) for k in self._seeds]
-        key = (n, *lengths, *(u for u in uniforms if not isinstance(u, float)), *seeds)
-        if key not in self._found:
+        ints = uniforms if self._ints is None else [uniforms[k] for k in self._ints]
+        key: tuple[object, ...] = (n, *lengths, *ints)
+        if self._seeds:
+            key += tuple(struct.pack("<d", uniforms[k]) for k in self._seeds)
+        try:
+            return self._found[key]
+        except KeyError:
             if len(self._found) >= MOST_REMEMBERED:
                 self._found.clear()
-            self._found[key] = self._look(lengths, uniforms, n)
-        return self._found[key]
+            found = self._found[key] = self._look(lengths, uniforms, n)
+            return found
 
     def of(self, step: Step) -> Found | None:
         """What a step is; None too where its sums have no place to go before the epilogue takes them."""
@@ -106,5 +110,9 @@ class Contractions:
 def overlaps(step: Step) -> bool:
     """Whether the output lies on an input: then the sums must wait elsewhere, for the epilogue still reads that input."""
     low = step.output.address
-    high = low + step.n * step.output.kind.itemsize
-    return any(s.address < high and low < s.address + s.length * s.kind.itemsize for s in step.inputs)
+    high = low + step.output.data.nbytes
+    for s in step.inputs:
+        start = s.address
+        if start < high and (start >= low or low < start + s.data.nbytes):
+            return True
+    return False
