@@ -33,7 +33,8 @@ _BINDERS = frozenset({"fold", "loop", "call"})
 
 
 class Questions:
-    """A kernel's integers and booleans in order, and what its folds say about their variables. Made once per kernel."""
+    """A kernel's integers and booleans in order, and what its folds say about their variables. Made once per
+    kernel."""
 
     def __init__(self, kernel: Lowered) -> None:
         order = tuple(walk(kernel.roots))
@@ -135,7 +136,7 @@ class Ranges(Facts):
         if any(e is None for e in ends):
             return None
         found = rule(*ends)
-        return found if found is not None and LOW <= found.low and found.high <= HIGH else None
+        return found if found is not None and found.low >= LOW and found.high <= HIGH else None
 
     def _decide(self, node: Node) -> bool | None:
         """A comparison or overflow by the ends of intervals."""
@@ -145,7 +146,7 @@ class Ranges(Facts):
             if at is None:
                 return None
             n = self.lengths[node.attr]
-            return True if 0 <= at.low and at.high < n else False if at.high < 0 or at.low >= n else None
+            return True if at.low >= 0 and at.high < n else False if at.high < 0 or at.low >= n else None
         rule = _DECISIONS.get(node.op)
         if rule is None or any(a.type is not INT for a in node.args):
             return None
@@ -212,7 +213,7 @@ def _outside(f: Callable[[int, int], int]) -> Callable[[Bounds, Bounds], bool | 
     def rule(a: Bounds, b: Bounds) -> bool | None:
         found = _corners(f)(a, b)
         assert found is not None
-        return False if LOW <= found.low and found.high <= HIGH else None
+        return False if found.low >= LOW and found.high <= HIGH else None
 
     return rule
 

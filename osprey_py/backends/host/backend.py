@@ -1,14 +1,14 @@
 """The host backend: kernels become machine code, steps become plans of native calls.
 
-Comes in: `Step`s (backends/protocol.py). Goes out: bytes equal to the oracle's, or a report of the first step that faulted.
-Steps are collected into one plan for the pool; a kernel that may run without end, or needs a deep stack, runs apart, after
-it is known that nothing before it faulted.
-"""
+Comes in: `Step`s (backends/protocol.py). Goes out: bytes equal to the oracle's, or a report of the first step that
+faulted. Steps are collected into one plan for the pool; a kernel that may run without end, or needs a deep stack,
+runs apart, after it is known that nothing before it faulted."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 
 from osprey_py.backends.host.blocks import Blocks
 from osprey_py.backends.host.compiled import Compiled
@@ -20,19 +20,23 @@ from osprey_py.kernel.ir import Kernel
 
 
 class HostBackend:
-    """Native code on this machine's processors. threads: how many, all of them by default; results do not depend on it."""
+    """Native code on this machine's processors. threads: how many, all of them by default. nests: whether loops
+    rely on what a launch's integers prove, vectors included. contractions: whether sums of products go to the
+    matrix kernels. Results depend on none of these."""
 
     name = "host"
 
-    def __init__(self, threads: int | None = None) -> None:
+    def __init__(self, threads: int | None = None, *, nests: bool = True, contractions: bool = True) -> None:
         self.threads = threads or os.cpu_count() or 1
+        self.nests = nests
+        self.contractions = contractions
         self._blocks = Blocks()
         self._frame = Frame()
         self._plan = Plan()
         self._pool: Pool | None = None
 
     def compile(self, op: StepOp, kernel: Kernel | None, kinds: tuple[Kind, ...], example: Step) -> Compiled:
-        return Compiled(op, kernel, kinds, self.threads)
+        return Compiled(op, kernel, kinds, self.threads, nests=self.nests, contractions=self.contractions)
 
     def allocate(self, kind: Kind, n: int) -> Storage:
         return self._blocks.allocate(kind, n)
@@ -59,7 +63,7 @@ class HostBackend:
                 break
             done = position
             compiled.add(plan, frame, position, step, self._blocks, temporary)
-            on_deep_stack(lambda: self._flush(plan, scratch))
+            on_deep_stack(partial(self._flush, plan, scratch))
         self._flush(plan, scratch)
         for storage in temporary:
             self._blocks.release(storage)

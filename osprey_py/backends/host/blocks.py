@@ -1,8 +1,8 @@
 """Memory for computed buffers: blocks aligned to a cache line, recycled by size class.
 
-A fresh page costs its first touch, so what is released is handed out again. Sizes are rounded up to sixteenths of a power of two,
-so that a buffer that grows by an element meets its old block. A storage that is dropped without `release` frees its block.
-"""
+A fresh page costs its first touch, so what is released is handed out again. Sizes are rounded up to sixteenths of a
+power of two, so that a buffer that grows by an element meets its old block. A storage that is dropped without
+`release` frees its block."""
 
 from __future__ import annotations
 
@@ -48,12 +48,12 @@ class Blocks:
             start = -block.__array_interface__["data"][0] % ALIGNMENT
         name = id(block)
         self._used[name] = (weakref.ref(block, lambda _: self._used.pop(name, None)), start, size)
-        return Storage(kind, np.ndarray((n,), dtype, block, start))  # type: ignore[arg-type]
+        return Storage(kind, np.ndarray((n,), dtype, block, start))
 
     def release(self, storage: Storage) -> None:
         block = storage.data.base
         entry = self._used.get(id(block))
-        if entry is None or entry[0]() is not block:
+        if block is None or entry is None or entry[0]() is not block:
             return
         del self._used[id(block)]
         _, start, size = entry

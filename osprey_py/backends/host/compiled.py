@@ -16,17 +16,27 @@ from osprey_py.kernel.ir import Kernel
 class Compiled:
     """apart: it may run without end or deep into the stack, so nothing else may share its plan."""
 
-    def __init__(self, op: StepOp, kernel: Kernel | None, kinds: tuple[Kind, ...], threads: int) -> None:
+    def __init__(
+        self,
+        op: StepOp,
+        kernel: Kernel | None,
+        kinds: tuple[Kind, ...],
+        threads: int,
+        *,
+        nests: bool = True,
+        contractions: bool = True,
+    ) -> None:
         self.op = op
         self.kinds = kinds
         lowered = None if kernel is None else lower(kernel)
         self.apart = lowered is not None and lowered.general
         self._lowered = lowered
         self._contractions = None
-        if op == "map" and lowered is not None:
+        if op == "map" and lowered is not None and contractions:
             self._contractions = Contractions(lowered, kinds, threads)
         self._epilogues: dict[Lowered, Elementwise] = {}
-        self._code = Elementwise(op, lowered, kinds)
+        self._code = Elementwise(op, lowered, kinds, nests)
+        self._nests = nests
 
     def add(self, plan: Plan, frame: Frame, position: int, step: Step, blocks: Blocks, temporary: list[Storage]) -> int:
         """Append the launch (step.n > 0) to the plan; how many bytes of scratch it needs."""
@@ -57,7 +67,7 @@ class Compiled:
             kernel = found.candidate.epilogue
             code = self._epilogues.get(kernel)
             if code is None:
-                code = self._epilogues[kernel] = Elementwise("map", kernel, (*self.kinds, Kind.F64))
+                code = self._epilogues[kernel] = Elementwise("map", kernel, (*self.kinds, Kind.F64), self._nests)
         inputs = (*step.inputs, sums)
         inside = code is not None and found.inside
         epilogue = None

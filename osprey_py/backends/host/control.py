@@ -1,8 +1,7 @@
 """Folds, loops, branches and calls: the operations that need control flow.
 
-Each opens a scope, writes into it, and is appended to the scope it was met in. State lives in stack slots, which SROA makes
-registers. An ordered fold is a loop, whatever runs beside it.
-"""
+Each opens a scope, writes into it, and is appended to the scope it was met in. State lives in stack slots, which
+SROA makes registers. An ordered fold is a loop, whatever runs beside it."""
 
 from __future__ import annotations
 
@@ -21,8 +20,8 @@ ZERO: dict[Ty, Value] = {INT: literal(0), FLOAT: literal(0.0), BOOL: literal(Fal
 
 
 def fold(e: Expressions, node: Node, s: Scope, width: int) -> Value:
-    """An ordered fold. In vector code each lane has its own accumulators; where the lanes' counts differ, a lane that is
-    done keeps its state."""
+    """An ordered fold. In vector code each lane has its own accumulators; where the lanes' counts differ, a lane
+    that is done keeps its state."""
     count, inits, nexts, attr = fold_parts(node)
     if width > 1:
         e.lane_bits |= e.placement.bound_bits(attr.accs)
@@ -37,7 +36,9 @@ def fold(e: Expressions, node: Node, s: Scope, width: int) -> Value:
     counter = f.slot(INT)
     counter.write(s, literal(0))
     body, done = f.block("fold"), f.block("folded")
-    inner = Scope(f, s, binds=e.placement.bound_bits((attr.index, *attr.accs)), width=s.width, mask=s.mask, lane=s.lane)
+    digits = e.folds.get(attr.index, ())
+    bits = e.placement.bound_bits((attr.index, *digits, *attr.accs))
+    inner = Scope(f, s, binds=bits, width=s.width, mask=s.mask, lane=s.lane)
     inner.open(body)
     i = counter.read(inner)
     inner.variables[attr.index] = i

@@ -1,9 +1,8 @@
 """The machine code of a kernel that is no matrix product: one function for each shape of its launches.
 
-Comes in: a lowered kernel and the kinds of its slots. Goes out: for a step, the native function and its packed arguments. What is
-proven of a launch depends on its integers alone, so it is remembered for them; launches of one shape share a function
-and differ in the numbers it is given.
-"""
+Comes in: a lowered kernel and the kinds of its slots. Goes out: for a step, the native function and its packed
+arguments. What is proven of a launch depends on its integers alone, so it is remembered for them; launches of one
+shape share a function and differ in the numbers it is given."""
 
 from __future__ import annotations
 
@@ -43,7 +42,8 @@ class Version:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Entry:
-    """What is remembered of a launch: its code, the words that follow its uniforms, and elements that a claim takes."""
+    """What is remembered of a launch: its code, the words that follow its uniforms, and elements that a claim
+    takes."""
 
     address: int
     numbers: bytes

@@ -1,9 +1,8 @@
 """Expressions into code: each node once, in the outermost scope that its operands and its branch allow.
 
-Comes in: nodes after kernel/faults.py and the expansion of exp, ln and tanh. Goes out: text in scopes, a `Value` for each
-node. What varies from lane to lane (it depends on the launch index in vector code) is a vector; everything else stays scalar
-and is spread over the lanes where it meets a vector.
-"""
+Comes in: nodes after kernel/faults.py and the expansion of exp, ln and tanh. Goes out: text in scopes, a `Value`
+for each node. What varies from lane to lane (it depends on the launch index in vector code) is a vector; everything
+else stays scalar and is spread over the lanes where it meets a vector."""
 
 from __future__ import annotations
 
@@ -22,9 +21,9 @@ Signatures = tuple[tuple[Ty, ...], ...]
 class Expressions:
     """Writes the expressions of one LLVM function.
 
-    arguments: where slots, lengths and uniforms come from. signatures: the result types of each of the kernel's functions.
-    lane_digit: the variable that counts lanes in vector code; lane_bits: all that differ between lanes. in_range: loads that
-    need no check. folds: the digits of fold indices that are cut. depth: calls under way."""
+    arguments: where slots, lengths and uniforms come from. signatures: the result types of each of the kernel's
+    functions. lane_digit: the variable that counts lanes in vector code; lane_bits: all that differ between lanes.
+    in_range: loads that need no check. folds: the digits of fold indices that are cut. depth: calls under way."""
 
     def __init__(
         self,
@@ -117,17 +116,16 @@ class Expressions:
             return s
         chain = set(self.placement.chain(node))
         here = s
-        while here.parent is not None:
-            if here.binds & depends:
-                return here
+        while here.parent is not None and not here.binds & depends:
             if here.arm is not None and here.arm in chain:
-                loop = here
+                loop: Scope = here
                 while loop.parent is not None and not loop.binds:
                     loop = loop.parent
                 if here.arm[0].op == "rare" or loop.parent is None or loop.binds & depends:
                     return here
-                here = loop
-            here = here.parent
+                here = loop.parent
+            else:
+                here = here.parent
         return here
 
     def _owner(self, node: Node, s: Scope) -> Scope:

@@ -2,9 +2,9 @@
 
     void launch(ptr args, i64 lo, i64 hi, ptr scratch)
 
-computes the elements lo … hi-1 of a launch (lo < hi). args: see memory.py. A map may be cut into any chunks; scan, filter and
-accumulate run as one. The status word is set to 1 when an element faulted; what is stored then does not count.
-"""
+computes the elements lo … hi-1 of a launch (lo < hi). args: see memory.py. A map may be cut into any chunks; scan,
+filter and accumulate run as one. The status word is set to 1 when an element faulted; what is stored then does not
+count."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ HEAD = "define void @launch(ptr noalias %args, i64 %lo, i64 %hi, ptr noalias %sc
 def module_text(
     op: str, kernel: Lowered, kinds: tuple[Kind, ...], shape: Shape | None = None
 ) -> tuple[str, list[Number]]:
-    """The module of one launch function in scalar code, and the numbers it reads after the uniforms. shape: of a launch of
-    one element, where it is known."""
+    """The module of one launch function in scalar code, and the numbers it reads after the uniforms. shape: of a
+    launch of one element, where it is known."""
     module = Module()
     bits: dict[Bound, int] = {}
     for k, f in enumerate(kernel.functions):
@@ -149,8 +149,8 @@ def _scan(e: Expressions, kernel: Lowered, entry: Scope) -> None:
 
 
 def _filter(e: Expressions, kernel: Lowered, entry: Scope) -> None:
-    """Keeps inputs[0][i]; the kept elements are counted at the address in word KEPT. Each element is stored at the end
-    of what is kept so far, where the next one overwrites it unless it counts."""
+    """Keeps inputs[0][i]; the kept elements are counted at the address in word KEPT. Each element is stored at the
+    end of what is kept so far, where the next one overwrites it unless it counts."""
     kept = e.function.slot(INT)
     kept.write(entry, literal(0))
     loop = _open(e, entry)

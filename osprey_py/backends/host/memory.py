@@ -1,9 +1,8 @@
 """Arguments, loads and stores.
 
-A launch's arguments are 64-bit words (`Layout`): where to report a fault, n, the output, a place for a filter's count, then
-address and length of each slot, then the uniforms. Elements are read in their storage kind, unaligned if need be, and widened
-exactly; what is stored is canonical.
-"""
+A launch's arguments are 64-bit words (`Layout`): where to report a fault, n, the output, a place for a filter's
+count, then address and length of each slot, then the uniforms. Elements are read in their storage kind, unaligned
+if need be, and widened exactly; what is stored is canonical."""
 
 from __future__ import annotations
 
@@ -20,7 +19,8 @@ if TYPE_CHECKING:
     from osprey_py.backends.host.expression import Expressions
 
 STATUS, COUNT, OUTPUT, KEPT, SLOTS = 0, 1, 2, 3, 4
-"""Word numbers: the status word's address, n, the output's address, the address of a filter's count, the first slot."""
+"""Word numbers: the status word's address, n, the output's address, the address of a filter's count, the first
+slot."""
 
 _ELEMENTS = {Kind.F64: "double", Kind.F32: "float", Kind.F16: "i16", Kind.BF16: "i16", Kind.I64: "i64", Kind.BOOL: "i8"}
 
@@ -97,8 +97,8 @@ def widen(s: Scope, raw: str, kind: Kind, width: int) -> Value:
 
 
 def load(e: Expressions, node: Node, s: Scope, width: int) -> Value:
-    """The element of a slot. Out of range nothing is read: the place is replaced by the first (an empty slot's base is
-    readable, the launcher sees to that), or the lane is masked off."""
+    """The element of a slot. Out of range nothing is read: the place is replaced by the first (an empty slot's base
+    is readable, the launcher sees to that), or the lane is masked off."""
     slot = node.attr
     assert isinstance(slot, int)
     kind = e.arguments.kinds[slot]

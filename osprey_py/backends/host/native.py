@@ -1,11 +1,11 @@
 """LLVM text in, callable machine code out.
 
-Comes in: the text of one LLVM module and the names of the functions wanted. Goes out: a `Library` with their addresses.
+Comes in: the text of one LLVM module and the names of the functions wanted. Goes out: a `Library` with their
+addresses.
 
-Floating point keeps spec/numerics: no fast-math flag is ever written, and the target machine is created without any, so
-the code generator never contracts a multiply and an add. Only SROA runs before code generation: the emitters write the
-code they want, and the full pipelines cost ten times the compile time at no gain.
-"""
+Floating point keeps spec/numerics: no fast-math flag is ever written, and the target machine is created without
+any, so the code generator never contracts a multiply and an add. Only SROA runs before code generation: the
+emitters write the code they want, and the full pipelines cost ten times the compile time at no gain."""
 
 from __future__ import annotations
 
@@ -79,8 +79,8 @@ class Machine:
         return self.load_made(text, lambda: text, exports)
 
     def load_made(self, name: str, make: Callable[[], str], exports: tuple[str, ...]) -> Library:
-        """The same for text that is slow to make: it is made only when the cache has nothing under the name, which must
-        say all that decides the text."""
+        """The same for text that is slow to make: it is made only when the cache has nothing under the name, which
+        must say all that decides the text."""
         key = objects.key(name, self.triple, self.cpu, self.features)
         code = objects.fetch(key)
         if code is not None:

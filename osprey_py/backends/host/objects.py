@@ -1,10 +1,10 @@
 """The object cache on disk: machine code by the hash of what it was compiled from.
 
 Comes in: a key and bytes. Goes out: the bytes again, in this process or a later one. Files live in
-`$XDG_CACHE_HOME/osprey-py/objects` (`~/.cache` without it). A file is written beside its place and renamed, so a reader
-never sees half of one; it begins with the digest of its contents, so a damaged one is ignored and written anew. When
-the folder passes its bound, the files used longest ago go. Every failure of the file system means: no cache.
-"""
+`$XDG_CACHE_HOME/osprey-py/objects` (`~/.cache` without it). A file is written beside its place and renamed, so a
+reader never sees half of one; it begins with the digest of its contents, so a damaged one is ignored and written
+anew. When the folder passes its bound, the files used longest ago go. Every failure of the file system means: no
+cache."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """One emitter for each scalar operation of the kernel IR, the same text for one lane and for many.
 
-Comes in: operands as values of one width. Goes out: the value of `EMITTERS[op]`. Operands may be anything (an unchosen arm is
-evaluated too): nothing here traps, and what LLVM calls poison never leaves an operation. Division is the exception, whose
-divisor kernel/faults.py has made safe. Keeps spec/numerics: no fused operation, no fast-math flag.
-"""
+Comes in: operands as values of one width. Goes out: the value of `EMITTERS[op]`. Operands may be anything (an
+unchosen arm is evaluated too): nothing here traps, and what LLVM calls poison never leaves an operation. Division
+is the exception, whose divisor kernel/faults.py has made safe. Keeps spec/numerics: no fused operation, no
+fast-math flag."""
 
 from __future__ import annotations
 
@@ -195,5 +195,5 @@ EMITTERS: dict[str, Emitter] = {
     "bor": _plain("or"),
     "bnot": _bnot,
 }
-"""op -> emitter, for the operations that are functions of their operands' values. `table` reads memory, and `exp ln tanh`
-are expanded into these before code is emitted."""
+"""op -> emitter, for the operations that are functions of their operands' values. `table` reads memory, and `exp ln
+tanh` are expanded into these before code is emitted."""

@@ -30,7 +30,7 @@ class Frame:
     def _resize(self, words: int) -> None:
         self._words = np.zeros(words, np.int64)
         self._base: int = self._words.__array_interface__["data"][0]
-        self._view = memoryview(self._words).cast("B")
+        self._view = self._words.data.cast("B")
 
     def begin(self, steps: Sequence[Step]) -> None:
         """Flags are down, counts zero, and there is room for every step's arguments."""

@@ -1,12 +1,16 @@
 """Where each node of a kernel may be computed: what it depends on, and which lazy branch it belongs to.
 
-Comes in: the roots of one function's expressions (after kernel/faults.py). Goes out: `Placement`, read while code is written.
+Comes in: the roots of one function's expressions (after kernel/faults.py). Goes out: `Placement`, read while code
+is written.
 
-- A node depends on a set of variables (bits): the launch index and the bound variables of folds, loops and functions that
+- A node depends on a set of variables (bits): the launch index and the bound variables of folds, loops and
+  functions that
   occur free in it. It is computed at the outermost scope that changes none of them.
-- `rare`, and a `select` that chooses about folds, loops or calls, are branches. What only an arm uses is computed inside it,
+- `rare`, and a `select` that chooses about folds, loops or calls, are branches. What only an arm uses is computed
+  inside it,
   unless it can be hoisted out of a whole loop. A node belongs to the arm that dominates it (every path from the
-  roots to it goes through that arm), found by the usual walk over immediate dominators, which in a DAG needs one pass.
+  roots to it goes through that arm), found by the usual walk over immediate dominators, which in a DAG needs one
+  pass.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
 """A lowered kernel becomes a kernel ready for code.
 
-Comes in: a `Lowered` kernel, or the `Shape` of a launch. Goes out: the same without exp, ln and tanh, equal nodes shared, and what may
-not end evaluated only where it is chosen.
-"""
+Comes in: a `Lowered` kernel, or the `Shape` of a launch. Goes out: the same without exp, ln and tanh, equal nodes
+shared, and what may not end evaluated only where it is chosen."""
 
 from __future__ import annotations
 

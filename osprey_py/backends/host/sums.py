@@ -1,8 +1,8 @@
 """Sums of digits into code: what of an address changes in which loop.
 
-Comes in: `affine` leaves (kernel/nest.py). Goes out: their values, built term by term, each term in the scope that binds its digit,
-so that an address costs an addition in the inner loop and a load over neighbouring lanes is one vector load.
-"""
+Comes in: `affine` leaves (kernel/nest.py). Goes out: their values, built term by term, each term in the scope that
+binds its digit, so that an address costs an addition in the inner loop and a load over neighbouring lanes is one
+vector load."""
 
 from __future__ import annotations
 

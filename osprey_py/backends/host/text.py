@@ -2,9 +2,8 @@
 
 A `Value` is a scalar (width 1) or a vector of `width` lanes. A `Scope` is a run of code that is executed as one piece
 (the function's entry, a loop's body, the arm of a branch); it holds lines of text and the values computed in it. An
-enclosing scope may still receive lines while an inner one is being written: the inner text is appended when it is done.
-Mutable variables are stack slots (`Function.slot`) which SROA turns into registers.
-"""
+enclosing scope may still receive lines while an inner one is being written: the inner text is appended when it is
+done. Mutable variables are stack slots (`Function.slot`) which SROA turns into registers."""
 
 from __future__ import annotations
 
@@ -76,10 +75,10 @@ class Scope:
     """function: whose code it is. parent: the scope it is inside. opening: lines that come before `lines`.
     binds: the variables that change from one execution of it to the next, as bits; variables: their values.
     arm: the (node, operand) whose lazy branch it is.
-    width: lanes of what varies in it. mask: the lanes that count, where not all do. index: the launch index, where this
-    scope sets it. first: the lane digit in the first lane. lane: the lane at hand, in code that goes lane by lane.
-    memo: values of nodes computed here; results: of those that have several; wide: scalars spread over lanes; sums:
-    parts of addresses; once: what is computed at its first use only (control.once)."""
+    width: lanes of what varies in it. mask: the lanes that count, where not all do. index: the launch index, where
+    this scope sets it. first: the lane digit in the first lane. lane: the lane at hand, in code that goes lane by
+    lane. memo: values of nodes computed here; results: of those that have several; wide: scalars spread over lanes;
+    sums: parts of addresses; once: what is computed at its first use only (control.once)."""
 
     function: Function
     parent: Scope | None = None

@@ -2,10 +2,10 @@
 
 Comes in: the `Shape` of a launch (kernel/nest.py), expanded. Goes out: the module of its launch function.
 
-A chunk lo … hi-1 is walked row by row: a row is what shares all digits but the innermost. In a row, whole vectors first, where the
-body is light enough to be written twice, then vectors with a mask. Whatever depends only on a row is computed once per row, whatever
-depends on no digit once per chunk. Lanes are different elements, so each keeps the order of its own folds.
-"""
+A chunk lo … hi-1 is walked row by row: a row is what shares all digits but the innermost. In a row, whole vectors
+first, where the body is light enough to be written twice, then vectors with a mask. Whatever depends only on a row
+is computed once per row, whatever depends on no digit once per chunk. Lanes are different elements, so each keeps
+the order of its own folds."""
 
 from __future__ import annotations
 
