@@ -116,17 +116,18 @@ class Expressions:
             return s
         chain = set(self.placement.chain(node))
         here = s
-        while here.parent is not None and not here.binds & depends:
+        while True:
+            outer = here.parent
+            if outer is None or here.binds & depends:
+                return here
             if here.arm is not None and here.arm in chain:
-                loop: Scope = here
+                loop = here
                 while loop.parent is not None and not loop.binds:
                     loop = loop.parent
                 if here.arm[0].op == "rare" or loop.parent is None or loop.binds & depends:
                     return here
-                here = loop.parent
-            else:
-                here = here.parent
-        return here
+                outer = loop.parent
+            here = outer
 
     def _owner(self, node: Node, s: Scope) -> Scope:
         here: Scope | None = s
