@@ -112,6 +112,7 @@ class _Kernel:
                 self.function(b, calls)
 
     def _body(self, f: core.Function, calls: tuple[tuple[Span, str], ...]) -> None:
+        """A function that the kernel calls. Lambdas in it count where they are called."""
         if f in self.seen:
             return
         self.seen.add(f)
@@ -122,28 +123,19 @@ class _Kernel:
             if problem is not None:
                 self._tell(problem, calls)
                 continue
-            if isinstance(e, core.RecordNew) and e.constructor is core.ERROR:
+            if isinstance(e, core.Lambda) or (isinstance(e, core.RecordNew) and e.constructor is core.ERROR):
                 continue
             if isinstance(e, core.Call):
                 stack.extend(reversed(e.args))
                 if isinstance(e.callee, (core.GlobalRef, core.LocalRef)):
                     name = e.callee.name if isinstance(e.callee, core.GlobalRef) else e.callee.var.name
                     self.function(e.callee, (*calls, (e.span, name.rsplit("::", 1)[-1])))
+                elif isinstance(e.callee, core.Lambda):
+                    self.function(e.callee, calls)
                 elif not isinstance(e.callee, core.BuiltinRef):
                     stack.append(e.callee)
                 continue
-            if isinstance(e, core.Block):
-                self._block(e, stack)
-                continue
             stack.extend(reversed(list(parts(e))))
-
-    def _block(self, e: core.Block, stack: list[core.Expr]) -> None:
-        """A lambda bound to a name counts where it is called."""
-        stack.append(e.result)
-        for s in reversed(e.statements):
-            value = statement_value(s)
-            if not isinstance(value, core.Lambda):
-                stack.append(value)
 
     def _tell(self, problem: _Problem, calls: tuple[tuple[Span, str], ...]) -> None:
         if problem.code == "E0302":
