@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from osprey_py.backends.host import HostBackend
 from osprey_py.backends.oracle import OracleBackend
 from osprey_py.graph.runtime import Runtime
 from tests.graph.programs import Action, data, observe, programs
@@ -43,3 +44,10 @@ def test_plans_made_for_other_sizes_serve(one: list[Any], two: list[Any], action
         node.listed = False
     rt._listed.clear()
     assert observe(rt, two, actions) == expected
+
+
+@settings(max_examples=25, deadline=None)
+@given(data(), programs(10), st.booleans())
+def test_the_host_sees_what_the_oracle_sees(initial: list[Any], actions: list[Action], fusion: bool) -> None:
+    expected = observe(Strict(OracleBackend(), fusion=False), initial, actions)
+    assert observe(Runtime(HostBackend(threads=2), fusion=fusion), initial, actions) == expected
