@@ -105,21 +105,21 @@ class Elementwise:
         facts = nest.facts(lengths, step.uniforms, step.n)
         digits = facts.digits(None)
         extent = digits[0].extent if digits else 1
-        key = (nest.key(facts), extent.bit_length() if extent < 64 else 64)
+        how = vectors.widths(nest.kernel, machine().lanes, extent)
+        key = (nest.key(facts), how)
         version = self._versions.get(key)
         if version is None:
             if len(self._versions) < MOST_SHAPES:
-                version = self._versions[key] = self._compile(nest.shape(facts), extent)
+                version = self._versions[key] = self._compile(nest.shape(facts), how)
             else:
                 version = self._scalar()
         numbers = nest.numbers(facts, version.numbers)
         return Entry(version.address, struct.pack(f"<{len(numbers)}q", *numbers), self._grain(facts, extent, step.n))
 
-    def _compile(self, shape: Shape, extent: int) -> Version:
+    def _compile(self, shape: Shape, how: vectors.Widths) -> Version:
         shape = prepare_shape(shape)
         if not shape.digits:
             return _version(*launch.module_text("map", shape.kernel, self.kinds, shape))
-        how = vectors.widths(shape.kernel, machine().lanes, extent)
         return _version(*vectors.module_text(shape, self.kinds, how))
 
     def _grain(self, facts: Ranges, extent: int, n: int) -> int:
