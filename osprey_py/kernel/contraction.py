@@ -1,14 +1,15 @@
 """Contractions: which folds are matrix products, whoever wrote them.
 
-Comes in: a lowered kernel (faults are values). Goes out: its `Candidate`s, by structure alone; and, for one launch with its
-lengths, uniforms and number of elements, a `Contraction`: extents, strides and seed of the same sums, or None.
+Comes in: a lowered kernel (faults are values). Goes out: its `Candidate`s, by structure alone; and, for one launch
+with its lengths, uniforms and number of elements, a `Contraction`: extents, strides and seed of the same sums, or
+None.
 
-A candidate is a fold whose accumulator becomes `acc + load * load`, in any order of operands (addition and multiplication
-commute but for a NaN's payload, which nobody sees). At a launch it is a contraction when both addresses are affine and in
-range, nothing in it can fault, and the launch index falls into digits: those that only one operand moves with are rows or
-columns, those that both or neither move with are batches. `gpuMatMul`, attention's scores and its mix of values, linear
-layers, transposed products and gradients of weights are all caught; a difference, a product that reads the accumulator,
-indirect, squared or unknown indices are not.
+A candidate is a fold whose accumulator becomes `acc + load * load`, in any order of operands (addition and
+multiplication commute but for a NaN's payload, which nobody sees). At a launch it is a contraction when both
+addresses are affine and in range, nothing in it can fault, and the launch index falls into digits: those that only
+one operand moves with are rows or columns, those that both or neither move with are batches. `gpuMatMul`, attention's
+scores and its mix of values, linear layers, transposed products and gradients of weights are all caught; a
+difference, a product that reads the accumulator, indirect, squared or unknown indices are not.
 
 What the kernel does with the sum is the `epilogue`: the same kernel, reading the sum from one more slot.
 """
@@ -32,7 +33,8 @@ FEW = 4
 class Candidate:
     """A fold of a kernel that may be a contraction. acc, flag: which of its results are the sum and the fault bit.
     order: every node of the kernel and of the epilogue's fault bit, operands first.
-    epilogue: reads the sum at `index` from its last slot.
+    epilogue: reads the sum at `index` from its last slot. start: makes what the sums begin with, where it is no constant of
+    the launch.
     bare: the sum is the kernel's result, so the epilogue is needed only to report faults."""
 
     kernel: Lowered
@@ -41,6 +43,7 @@ class Candidate:
     flag: int | None
     order: tuple[Node, ...]
     epilogue: Lowered
+    start: Lowered | None
     bare: bool
 
 
@@ -70,6 +73,7 @@ class Batch:
 class Contraction:
     """output[sum of batches + rows * i + columns * j] = seed + sum over k < terms of left * right.
     row_terms: how many more terms each further row has (causal sums), not negative.
+    started: the output holds what each sum begins with, in the seed's place.
     epilogue: whether anything is left to do with the sum, faults included."""
 
     m: int
@@ -82,6 +86,7 @@ class Contraction:
     seed: float
     batch: tuple[Batch, ...]
     row_terms: int
+    started: bool
     epilogue: bool
 
 
@@ -128,7 +133,9 @@ def _candidate(kernel: Lowered, fold: Node, acc: int, flag: int | None, order: t
     epilogue = replace(kernel, slots=(*kernel.slots, FLOAT), result=result, fault=fault)
     if fault is not None:
         order = (*order, *walk((fault,)))
-    return Candidate(kernel, fold, acc, flag, order, epilogue, result is total)
+    init = fold_parts(fold)[1][acc]
+    start = None if init.op in ("const", "uniform") else replace(kernel, result=init, fault=None)
+    return Candidate(kernel, fold, acc, flag, order, epilogue, start, result is total)
 
 
 # --- at a launch ----------------------------------------------------------------------------------------------
@@ -153,7 +160,7 @@ def match(c: Candidate, lengths: Sequence[int], uniforms: Sequence[int | float |
     seed = _seed(inits[c.acc], uniforms)
     operands = _product(nexts[c.acc], attr.accs[c.acc], facts)
     terms = facts.values[count]
-    if seed is None or operands is None or not isinstance(terms, Affine):
+    if (seed is None and c.start is None) or operands is None or not isinstance(terms, Affine):
         return None
     depth = facts.digits(attr.index)
     if len(depth) > 1:
@@ -225,7 +232,12 @@ class _Dimension:
 
 
 def _shape(
-    operands: tuple[_Load, _Load], terms: Affine, depth: tuple[Digit, ...], facts: Facts, seed: float, epilogue: bool
+    operands: tuple[_Load, _Load],
+    terms: Affine,
+    depth: tuple[Digit, ...],
+    facts: Facts,
+    seed: float | None,
+    epilogue: bool,
 ) -> Contraction | None:
     """Rows, columns and batches out of digits."""
     moves = [dict(x.at.terms) for x in operands]
@@ -268,9 +280,10 @@ def _shape(
         right,
         rows.unit if rows else 0,
         columns.unit,
-        seed,
+        0.0 if seed is None else seed,
         batch,
         rows.terms if rows else 0,
+        seed is None,
         epilogue,
     )
 

@@ -241,6 +241,32 @@ def test_each_row_may_have_more_terms_than_the_one_before(
         assert c[r].tobytes() == plain(a[r : r + 1, :terms], b[:terms], 0.0).tobytes()
 
 
+@pytest.mark.parametrize("kernel", ["tiled", "across", "along"])
+@pytest.mark.parametrize("turned", [False, True])
+def test_sums_may_begin_with_what_the_output_holds(kernel: str, turned: bool) -> None:
+    """C2: a partial sum is carried on, whichever kernel made it and however the output lies."""
+    rng = np.random.default_rng(10)
+    m, k, n = 3, 23, 37
+    a, b = values(rng, (m, k), True), values(rng, (k, n), True)
+    c = np.zeros((n, m)) if turned else np.zeros((m, n))
+    mb = np.ascontiguousarray(b.T) if kernel == "along" else b
+    for start, stop in ((0, 9), (9, 10), (10, k)):
+        depth, row = (1, k) if kernel == "along" else (n, 1)
+        p = Product(
+            m,
+            n,
+            stop - start,
+            Operand(a.ctypes.data + 8 * start, Kind.F64, k, 1),
+            Operand(mb.ctypes.data + 8 * start * depth, Kind.F64, row, depth),
+            c.ctypes.data,
+            *((1, m) if turned else (n, 1)),
+            1.5,
+            started=start > 0,
+        )
+        run(gemm.launch(p, 1, Blocks(kernel, gemm.tile().rows, 20, 5)), 1)
+    assert (c.T if turned else c).tobytes() == plain(a, b, 1.5).tobytes()
+
+
 _DOUBLE = """
 define void @double(ptr %args, i64 %lo, i64 %hi, ptr %scratch) {
 entry:

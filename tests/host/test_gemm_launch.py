@@ -12,7 +12,7 @@ from osprey_py.backends.host.compiled import Compiled
 from osprey_py.backends.oracle import OracleBackend
 from osprey_py.backends.protocol import KIND_OF, Kind, Report, Scalar, Step, Storage
 from osprey_py.kernel.ir import BOOL, FLOAT, Kernel, Node, const, index, load
-from tests.kernel.products import add, attention_scores, div, f, get, kernel, matmul, mix, mod, mul, total, u
+from tests.kernel.products import add, attention_scores, checked, div, f, get, kernel, matmul, mix, mod, mul, total, u
 
 HOSTS = {threads: HostBackend(threads) for threads in (1, 2)}
 
@@ -104,6 +104,55 @@ def test_attention_mix(causal: bool, rows: int) -> None:
     width = heads * size
     inputs = [store(rng, heads * rows * cols), store(rng, cols * width)]
     same(mix(causal), inputs, (rows, cols, size, width), rows * width)
+
+
+@pytest.mark.parametrize("m", [1, 14])
+def test_a_fold_may_begin_with_what_is_computed(m: int) -> None:
+    """C1: a bias as the fold's first value; a fault in it is the launch's."""
+    rng = np.random.default_rng(8)
+    r, c = div(index(), u(2)), mod(index(), u(2))
+
+    def product(first: Node) -> Node:
+        return total(
+            u(1),
+            lambda acc, k: f("fadd", acc, f("fmul", get(0, add(mul(r, u(1)), k)), get(1, add(mul(k, u(2)), c)))),
+            first,
+        )
+
+    inputs = [store(rng, m * 7), store(rng, 7 * 11, Kind.F32), store(rng, 11), store(rng, m * 11)]
+    for first in (get(2, c), f("fmul", load(3, FLOAT, index()), const(2.0)), checked("fdiv", get(2, c), get(2, r))):
+        same(kernel(product(first), 4), inputs, (m, 7, 11), m * 11)
+        same(kernel(f("tanh", product(first)), 4), inputs, (m, 7, 11), m * 11, over=3)
+    inputs[2].data[0] = 0.0
+    same(kernel(product(checked("fdiv", get(2, c), get(2, r))), 4), inputs, (m, 7, 11), m * 11)
+
+
+@pytest.mark.parametrize("m", [1, 14])
+def test_several_products_in_one_kernel(m: int) -> None:
+    """C1, C5: a complex product: the difference of two sums, each by the matrix kernels."""
+    rng = np.random.default_rng(9)
+    r, c = div(index(), u(2)), mod(index(), u(2))
+
+    def product(left: int, right: int) -> Node:
+        def body(acc: Node, k: Node) -> Node:
+            return f("fadd", acc, f("fmul", get(left, add(mul(r, u(1)), k)), get(right, add(mul(k, u(2)), c))))
+
+        return total(u(1), body)
+
+    k = kernel(f("fsub", product(0, 1), f("fmul", product(2, 3), product(0, 3))), 4)
+    inputs = [store(rng, m * 7), store(rng, 77), store(rng, m * 7, Kind.F32), store(rng, 77)]
+    same(k, inputs, (m, 7, 11), m * 11)
+    _, _, step = run(HOSTS[1], k, inputs, (m, 7, 11), m * 11)
+    products = 0
+    compiled = step.compiled
+    while compiled is not None:
+        products += bool(compiled._contractions.candidates)
+        compiled = next(iter(compiled._parts.values()), None)
+    assert products == 3
+    # Over an input that a product reads at the index: one column of outputs for each row of it.
+    square = kernel(f("fadd", f("fsub", product(0, 1), product(2, 3)), load(0, FLOAT, index())), 4)
+    inputs = [store(rng, m * 7), store(rng, 49), store(rng, m * 7), store(rng, 49)]
+    same(square, inputs, (m, 7, 7), m * 7)
 
 
 def test_special_values() -> None:

@@ -72,7 +72,7 @@ def sums(c: Contraction, slots: list[np.ndarray], n: int) -> np.ndarray:
 def test_matmul() -> None:
     """C1: strides, extents and seed of gpuMatMul; nothing is left for an epilogue."""
     found = recognise(matmul(), (35, 77), (5, 7, 11), 55)
-    assert found == Contraction(5, 11, 7, Side(0, 0, 7, 1), Side(1, 0, 1, 11), 11, 1, 0.0, (), 0, False)
+    assert found == Contraction(5, 11, 7, Side(0, 0, 7, 1), Side(1, 0, 1, 11), 11, 1, 0.0, (), 0, False, False)
 
 
 @pytest.mark.parametrize("m", [1, 2, 5])
@@ -147,7 +147,7 @@ def test_a_row_against_a_transposed_matrix() -> None:
     t = index()
     k = kernel(total(u(0), lambda acc, c: f("fadd", acc, f("fmul", get(0, c), get(1, add(mul(t, u(0)), c))))), 2, 1)
     found = recognise(k, (7, 7 * 30), (7,), 30)
-    assert found == Contraction(1, 30, 7, Side(0, 0, 0, 1), Side(1, 0, 7, 1), 0, 1, 0.0, (), 0, False)
+    assert found == Contraction(1, 30, 7, Side(0, 0, 0, 1), Side(1, 0, 7, 1), 0, 1, 0.0, (), 0, False, False)
 
 
 def test_gradient_of_weights_and_transposed_output() -> None:
@@ -160,7 +160,7 @@ def test_gradient_of_weights_and_transposed_output() -> None:
         )
     )
     found = recognise(k, (3 * 8, 3 * 9), (3, 8, 9), 72)
-    assert found == Contraction(8, 9, 3, Side(0, 0, 1, 8), Side(1, 0, 1, 9), 9, 1, 0.0, (), 0, False)
+    assert found == Contraction(8, 9, 3, Side(0, 0, 1, 8), Side(1, 0, 1, 9), 9, 1, 0.0, (), 0, False, False)
     turned = kernel(
         total(
             u(0), lambda acc, b: f("fadd", acc, f("fmul", get(0, add(mul(b, u(1)), c)), get(1, add(mul(b, u(2)), r))))

@@ -16,6 +16,7 @@ from osprey_py.backends.host.packing import Frame
 from osprey_py.backends.host.pool import Plan, Pool
 from osprey_py.backends.host.stack import on_deep_stack
 from osprey_py.backends.protocol import Kind, Report, Step, StepOp, Storage
+from osprey_py.kernel.faults import lower
 from osprey_py.kernel.ir import Kernel
 
 
@@ -36,7 +37,8 @@ class HostBackend:
         self._pool: Pool | None = None
 
     def compile(self, op: StepOp, kernel: Kernel | None, kinds: tuple[Kind, ...], example: Step) -> Compiled:
-        return Compiled(op, kernel, kinds, self.threads, nests=self.nests, contractions=self.contractions)
+        lowered = None if kernel is None else lower(kernel)
+        return Compiled(op, lowered, kinds, self.threads, nests=self.nests, contractions=self.contractions)
 
     def allocate(self, kind: Kind, n: int) -> Storage:
         return self._blocks.allocate(kind, n)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from osprey_py.backends.host import gemm
 from osprey_py.backends.host.blocks import Blocks
 from osprey_py.backends.host.elementwise import Elementwise
@@ -9,8 +11,7 @@ from osprey_py.backends.host.gemm_launch import Contractions, Found, overlaps
 from osprey_py.backends.host.packing import Frame
 from osprey_py.backends.host.pool import Plan
 from osprey_py.backends.protocol import Kind, Step, StepOp, Storage
-from osprey_py.kernel.faults import Lowered, lower
-from osprey_py.kernel.ir import Kernel
+from osprey_py.kernel.faults import Lowered
 
 
 class Compiled:
@@ -19,7 +20,7 @@ class Compiled:
     def __init__(
         self,
         op: StepOp,
-        kernel: Kernel | None,
+        lowered: Lowered | None,
         kinds: tuple[Kind, ...],
         threads: int,
         *,
@@ -28,14 +29,14 @@ class Compiled:
     ) -> None:
         self.op = op
         self.kinds = kinds
-        lowered = None if kernel is None else lower(kernel)
         self.apart = lowered is not None and lowered.general
         self._lowered = lowered
         self._contractions = None
         if op == "map" and lowered is not None and contractions:
             self._contractions = Contractions(lowered, kinds, threads)
-        self._epilogues: dict[Lowered, Elementwise] = {}
+        self._parts: dict[Lowered, Compiled] = {}
         self._code = Elementwise(op, lowered, kinds, nests)
+        self._threads = threads
         self._nests = nests
 
     def add(self, plan: Plan, frame: Frame, position: int, step: Step, blocks: Blocks, temporary: list[Storage]) -> int:
@@ -57,26 +58,43 @@ class Compiled:
         blocks: Blocks,
         temporary: list[Storage],
     ) -> int:
-        """The sums by the matrix kernels, then what the kernel does with them."""
+        """What the sums begin with, if that is computed; the sums by the matrix kernels; then what the kernel does with
+        them, which may be contractions again."""
         sums = step.output
-        if found.epilogue and (overlaps(step) or sums.kind is not Kind.F64):
-            sums = blocks.allocate(Kind.F64, step.n)
-            temporary.append(sums)
-        code: Elementwise | None = None
+        rest: Compiled | None = None
+        again = False
         if found.epilogue:
-            kernel = found.candidate.epilogue
-            code = self._epilogues.get(kernel)
-            if code is None:
-                code = self._epilogues[kernel] = Elementwise("map", kernel, (*self.kinds, Kind.F64), self._nests)
+            rest = self._part(found.candidate.epilogue, (*self.kinds, Kind.F64))
+            again = rest.contracts(step, (*step.inputs, sums))
+            if again or sums.kind is not Kind.F64 or overlaps(step):
+                sums = blocks.allocate(Kind.F64, step.n)
+                temporary.append(sums)
         inputs = (*step.inputs, sums)
-        inside = code is not None and found.inside
-        epilogue = None
-        if code is not None and inside:
-            function, args, _ = code.bind(frame, position, step, inputs)
+        if found.contraction.started:
+            assert found.candidate.start is not None
+            start = self._part(found.candidate.start, self.kinds)._code
+            start.add(plan, frame, position, replace(step, output=sums), step.inputs)
+        epilogue: gemm.Epilogue | None = None
+        if rest is not None and found.inside and not again:
+            function, args, _ = rest._code.bind(frame, position, step, inputs)
             epilogue = gemm.Epilogue(function, args)
         native = found.bind(step.inputs, sums, epilogue)
         frame.keep(native)
         plan.add(native.function, native.address, native.units, native.grain)
-        if code is not None and not inside:
-            code.add(plan, frame, position, step, inputs)
-        return native.scratch
+        if rest is None or epilogue is not None:
+            return native.scratch
+        return max(native.scratch, rest.add(plan, frame, position, replace(step, inputs=inputs), blocks, temporary))
+
+    def contracts(self, step: Step, inputs: tuple[Storage, ...]) -> bool:
+        """Whether the step on these inputs goes to the matrix kernels."""
+        known = self._contractions
+        if known is None or not known.candidates:
+            return False
+        return known.of(replace(step, inputs=inputs)) is not None
+
+    def _part(self, kernel: Lowered, kinds: tuple[Kind, ...]) -> Compiled:
+        """A kernel that this one falls into."""
+        part = self._parts.get(kernel)
+        if part is None:
+            part = self._parts[kernel] = Compiled("map", kernel, kinds, self._threads, nests=self._nests)
+        return part

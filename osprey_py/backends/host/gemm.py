@@ -69,6 +69,7 @@ class Product:
     seed: float = 0.0
     batch: tuple[Dimension, ...] = ()
     row_terms: int = 0
+    started: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,6 +263,7 @@ def launch(p: Product, threads: int, blocks: Blocks | None = None) -> Launch:
         Word.B_SIZE: p.b.kind.itemsize,
         Word.EPILOGUE_SCRATCH: scratch,
         Word.K_M: p.row_terms,
+        Word.STARTED: int(p.started),
         Word.DIMENSIONS: len(p.batch),
     }
     batch: list[int] = []

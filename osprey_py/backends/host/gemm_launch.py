@@ -100,6 +100,7 @@ class Contractions:
             c.seed,
             tuple(gemm.Dimension(b.extent, b.left, b.right, b.output, b.terms) for b in c.batch),
             c.row_terms,
+            c.started,
         )
 
     def _operand(self, side: Side) -> gemm.Operand:

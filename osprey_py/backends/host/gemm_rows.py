@@ -222,9 +222,14 @@ def _emit(module: Value, name: str, stride_word: Word, sums: Callable[[_Rows], N
 
             each(b, i64(0), block.rows, 1, row, name)
 
+        def output(r: Value, j: Value) -> Value:
+            return at(b, block.c, b.add(b.mul(r, c_m), b.mul(j, c_n)))
+
+        def go_on(place: Value, r: Value, j: Value) -> None:
+            _store(b, b.load(output(r, j), typ=F64, align=8), place)
+
         def finish(place: Value, r: Value, j: Value) -> None:
-            value = b.load(place, typ=F64, align=8)
-            b.store(canonical(b, value), at(b, block.c, b.add(b.mul(r, c_m), b.mul(j, c_n))), align=8)
+            _store(b, canonical(b, b.load(place, typ=F64, align=8)), output(r, j))
 
         def round_k(p0: Value) -> None:
             deep = smin(b, block_k, b.sub(block.depth, p0))
@@ -233,7 +238,11 @@ def _emit(module: Value, name: str, stride_word: Word, sums: Callable[[_Rows], N
             b0 = at(b, block.b, b.mul(b.mul(p0, b_k), i64(kind.itemsize)), 1)
             sums(_Rows(b, kind, x, acc, room, b0, stride, block.rows, block.columns, deep))
 
-        cells(lambda place, r, j: _store(b, seed, place), "seed")
+        with b.if_else(b.icmp_signed("==", block.word(b, Word.STARTED), i64(0))) as (seeded, started):
+            with seeded:
+                cells(lambda place, r, j: _store(b, seed, place), "seed")
+            with started:
+                cells(go_on, "start")
         each(b, i64(0), block.depth, block_k, round_k, "round")
         cells(finish, "finish")
 

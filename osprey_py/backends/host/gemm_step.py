@@ -29,10 +29,10 @@ from osprey_py.backends.host.gemm_ir import (
 
 
 class Word(IntEnum):
-    """Where things lie in a step's argument block. Strides are in elements. K_M: how many more terms each further row has,
-    not negative. The epilogue is a STEP_TYPE function over
-    output elements, 0 for none. From BATCH on: five words for each batch dimension, outermost first: extent, A's, B's
-    and C's stride, and how many more terms each further sum has."""
+    """Where things lie in a step's argument block. Strides are in elements. K_M: how many more terms each further row
+    has, not negative. STARTED: 1 when C holds what the sums begin with, in the seed's place. The epilogue is a
+    STEP_TYPE function over output elements, 0 for none. From BATCH on: five words for each batch dimension, outermost
+    first: extent, A's, B's and C's stride, and how many more terms each further sum has."""
 
     A = 0
     B = 1
@@ -60,8 +60,9 @@ class Word(IntEnum):
     EPILOGUE_ARGS = 23
     EPILOGUE_SCRATCH = 24
     K_M = 25
-    DIMENSIONS = 26
-    BATCH = 27
+    STARTED = 26
+    DIMENSIONS = 27
+    BATCH = 28
 
 
 BATCH_WORDS = 5

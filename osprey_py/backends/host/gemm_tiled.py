@@ -83,13 +83,14 @@ def emit_tiled(module: Value, tile: Tile) -> Value:
             b.store(seed, at(b, seeds, j), align=8)
         line = b.mul(b_k, b_size)
         slope = block.word(b, Word.K_M)
+        seeded = b.icmp_signed("==", block.word(b, Word.STARTED), i64(0))
         longest = b.add(depth, b.mul(b.sub(block.rows, i64(1)), slope))
         # K = 0 still takes one round, which writes the seeds.
         rounds = b.select(b.icmp_signed(">", longest, i64(0)), longest, i64(1))
 
         def round_k(p0: Value) -> None:
             deep = smin(b, block_k, b.sub(longest, p0))
-            first = b.icmp_signed("==", p0, i64(0))
+            first = b.and_(b.icmp_signed("==", p0, i64(0)), seeded)
             a0 = at(b, block.a, b.mul(b.mul(p0, a_k), a_size), 1)
             b0 = at(b, block.b, b.mul(b.mul(p0, b_k), b_size), 1)
 
