@@ -116,6 +116,18 @@ class Nest:
         assert isinstance(known, Affine)
         return known.constant if wanted.term is None else known.terms[wanted.term][1]
 
+    def encode(self, number: Number) -> tuple[int, int, int]:
+        """A number's origin as three integers, the same in every process."""
+        if isinstance(number, Coefficient):
+            return (0, number.place, -1 if number.term is None else number.term)
+        return (1, -1 if number.source is None else self._indices.index(number.source), number.digit)
+
+    def decode(self, code: tuple[int, int, int]) -> Number:
+        kind, first, second = code
+        if kind == 0:
+            return Coefficient(first, None if second < 0 else second)
+        return Extent(None if first < 0 else self._indices[first], second)
+
     def shape(self, facts: Ranges) -> Shape:
         """The code's view of a launch, and of all others with its key."""
         names: dict[Digit, Bound] = {}

@@ -33,7 +33,7 @@ class Blocks:
 
     def __init__(self) -> None:
         self._free: dict[int, list[tuple[Block, int]]] = {}
-        self._idle = 0
+        self.idle = 0
         self._used: dict[int, tuple[weakref.ref[Block], int, int]] = {}
 
     def allocate(self, kind: Kind, n: int) -> Storage:
@@ -42,7 +42,7 @@ class Blocks:
         stock = self._free.get(size)
         if stock:
             block, start = stock.pop()
-            self._idle -= size
+            self.idle -= size
         else:
             block = np.empty(size + ALIGNMENT, np.uint8)
             start = -block.__array_interface__["data"][0] % ALIGNMENT
@@ -57,8 +57,8 @@ class Blocks:
             return
         del self._used[id(block)]
         _, start, size = entry
-        if self._idle + size > IDLE:
+        if self.idle + size > IDLE:
             self._free.clear()
-            self._idle = 0
+            self.idle = 0
         self._free.setdefault(size, []).append((block, start))
-        self._idle += size
+        self.idle += size

@@ -6,17 +6,19 @@ shape share a function and differ in the numbers it is given."""
 
 from __future__ import annotations
 
+import ctypes
 import struct
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
-from osprey_py.backends.host import launch, vectors
+from osprey_py.backends.host import launch, objects, vectors
 from osprey_py.backends.host.native import Library, machine
 from osprey_py.backends.host.packing import Frame, Packer
 from osprey_py.backends.host.pool import Plan
 from osprey_py.backends.host.prepare import prepare, prepare_shape
 from osprey_py.backends.protocol import Kind, Step, StepOp, Storage
 from osprey_py.kernel.faults import Lowered
+from osprey_py.kernel.fingerprint import fingerprint
 from osprey_py.kernel.ir import FLOAT, fold_parts, walk
 from osprey_py.kernel.nest import Nest, Number, Shape
 from osprey_py.kernel.ranges import Ranges
@@ -50,11 +52,6 @@ class Entry:
     grain: int
 
 
-def _version(text: str, numbers: list[Number]) -> Version:
-    library = machine().load(text, ("launch",))
-    return Version(library, library.addresses["launch"], tuple(numbers))
-
-
 class Elementwise:
     """The code of one kernel. kernel: None for an accumulate step."""
 
@@ -70,6 +67,7 @@ class Elementwise:
         self._versions: dict[Hashable, Version] = {}
         self._entries: dict[tuple[object, ...], Entry] = {}
         self._plain: Version | None = None
+        self._structure: str | None = None
 
     def add(self, plan: Plan, frame: Frame, position: int, step: Step, inputs: tuple[Storage, ...]) -> None:
         """Append the step to the plan."""
@@ -94,11 +92,39 @@ class Elementwise:
     def _scalar(self) -> Version:
         """The code that relies on nothing."""
         if self._plain is None:
-            if self.kernel is None:
-                self._plain = _version(launch.accumulate_text(self.kinds), [])
+            kernel = self.kernel
+            if kernel is None:
+                text = launch.accumulate_text(self.kinds)
+                self._plain = self._version("accumulate", lambda: (text, []))
             else:
-                self._plain = _version(*launch.module_text(self.op, prepare(self.kernel), self.kinds))
+                self._plain = self._version("plain", lambda: launch.module_text(self.op, prepare(kernel), self.kinds))
         return self._plain
+
+    def _version(self, shape: str, make: Callable[[], tuple[str, list[Number]]]) -> Version:
+        """The code of one shape, from the object cache where it is known. make: the module and the numbers it reads;
+        they are kept with the code, as a constant of the module."""
+        encode = self._nest.encode if self._nest is not None else None
+
+        def text() -> str:
+            module, numbers = make()
+            codes = [c for x in numbers for c in encode(x)] if encode is not None else []
+            items = ", ".join(f"i64 {c}" for c in (len(codes), *codes))
+            return f"{module}@numbers = constant [{len(codes) + 1} x i64] [{items}]\n"
+
+        if self._structure is None:
+            self._structure = "" if self.kernel is None else fingerprint(self.kernel)
+        kinds = [k.value for k in self.kinds]
+        name = f"{objects.sources()} {machine().lanes} {self.op} {kinds} {shape}\n{self._structure}"
+        library = machine().load_made(name, text, ("launch", "numbers"))
+        return Version(library, library.addresses["launch"], self._numbers(library.addresses["numbers"]))
+
+    def _numbers(self, address: int) -> tuple[Number, ...]:
+        count = ctypes.c_int64.from_address(address).value
+        if self._nest is None or count == 0:
+            return ()
+        codes = (ctypes.c_int64 * count).from_address(address + 8)
+        triples = zip(codes[::3], codes[1::3], codes[2::3], strict=True)
+        return tuple(self._nest.decode(t) for t in triples)
 
     def _look(self, nest: Nest, step: Step, inputs: tuple[Storage, ...]) -> Entry:
         lengths = [s.length for s in inputs]
@@ -110,17 +136,17 @@ class Elementwise:
         version = self._versions.get(key)
         if version is None:
             if len(self._versions) < MOST_SHAPES:
-                version = self._versions[key] = self._compile(nest.shape(facts), how)
+                version = self._versions[key] = self._version(repr(key), lambda: self._text(nest.shape(facts), how))
             else:
                 version = self._scalar()
         numbers = nest.numbers(facts, version.numbers)
         return Entry(version.address, struct.pack(f"<{len(numbers)}q", *numbers), self._grain(facts, extent, step.n))
 
-    def _compile(self, shape: Shape, how: vectors.Widths) -> Version:
+    def _text(self, shape: Shape, how: vectors.Widths) -> tuple[str, list[Number]]:
         shape = prepare_shape(shape)
         if not shape.digits:
-            return _version(*launch.module_text("map", shape.kernel, self.kinds, shape))
-        return _version(*vectors.module_text(shape, self.kinds, how))
+            return launch.module_text("map", shape.kernel, self.kinds, shape)
+        return vectors.module_text(shape, self.kinds, how)
 
     def _grain(self, facts: Ranges, extent: int, n: int) -> int:
         """Elements for a claim: enough to be worth it, whole rows, so that no row's own work is done twice."""

@@ -12,6 +12,7 @@ import contextlib
 import hashlib
 import os
 import tempfile
+from functools import cache
 from pathlib import Path
 
 import llvmlite
@@ -28,6 +29,17 @@ def key(text: str, *parts: str) -> str:
     for part in (llvmlite.__version__, *parts, text):
         digest.update(part.encode())
         digest.update(b"\0")
+    return digest.hexdigest()
+
+
+@cache
+def sources() -> str:
+    """A digest of the compiler itself: what text it makes of a kernel depends on nothing else."""
+    digest = hashlib.sha256(llvmlite.__version__.encode())
+    package = Path(__file__).parents[2]
+    for part in ("backends/host", "kernel", "numerics"):
+        for path in sorted((package / part).glob("*.py")):
+            digest.update(path.read_bytes())
     return digest.hexdigest()
 
 
