@@ -36,14 +36,18 @@ class Watcher(Protocol):
 
 @dataclass(slots=True)
 class Recipe:
-    """A step to be bound. kinds: of the inputs. over: inputs whose memory the output may take when it has as many
-    elements; frees: values nobody reads after this step, the ones in `over` included."""
+    """A step to be bound. kinds: of the inputs. temporary: the result is for this plan alone.
+    Values nobody reads after this step: `spent` are temporaries; `taken` is data that dies here; `let_go` may share their
+    block with others. over: which of the first two the output may take the memory of, when it has as many elements."""
 
     group: Group
     kinds: tuple[Kind, ...]
     out: Kind
+    temporary: bool
     over: tuple[int, ...]
-    frees: tuple[int, ...]
+    spent: tuple[int, ...]
+    taken: tuple[int, ...]
+    let_go: tuple[int, ...]
     whole: int
     compiled: Any = None
     ready: bool = False
@@ -126,33 +130,49 @@ class _Frame:
         stores, nodes = self.stores, self.nodes
         n = self.lengths[group.extent]
         inputs = tuple([stores[v] for v in group.inputs])
-        output = self._output(recipe, n) if group.part is None else self._append(group, n)
+        output: Storage | None
+        output, over = self._output(recipe, n) if group.part is None else (self._append(group, n), -1)
         if recipe.whole >= 0:
             uniforms = nodes[recipe.whole].uniforms
         else:
             uniforms = tuple([nodes[p].uniforms[k] if k >= 0 else self.lengths[p] for p, k in group.picks])
-        for v in recipe.frees:
+        release = self.release
+        for v in recipe.spent:
+            if v != over:
+                release(stores[v])
+        for v in recipe.taken:
             memory = self.memories[v]
+            if v != over and memory is not None:
+                release(memory.disown())
+        for v in recipe.let_go:
             self.memories[v] = None
-            if v >= self.count and memory is not None:
-                self.release(memory.disown())
         if n == 0 or output is None:
             return None
         return Step(group.op, group.kernel, inputs, uniforms, n, output, recipe.compiled)
 
-    def _output(self, recipe: Recipe, n: int) -> Storage:
+    def _output(self, recipe: Recipe, n: int) -> tuple[Storage, int]:
+        """Where the result goes, and the value whose memory that was, or -1."""
         value = recipe.group.value
+        over = -1
         for v in recipe.over:
-            memory = self.memories[v]
-            if memory is not None and memory.owned and memory.storage.length == n == self.lengths[v]:
-                storage = memory.disown()
-                self.memories[v] = None
+            if self.lengths[v] == n and self._takes(v, n):
+                storage, over = self.stores[v], v
                 break
         else:
             storage = self.backend.allocate(recipe.out, n)
-        self.memories[value] = Memory(storage, n, self.release)
+        if not recipe.temporary:
+            self.memories[value] = Memory(storage, n, self.release)
         self.stores[value] = storage
-        return storage
+        return storage, over
+
+    def _takes(self, v: int, n: int) -> bool:
+        """Take the memory of a value if it is the value's alone and no larger."""
+        memory = self.memories[v]
+        if v >= self.count:
+            if memory is None or memory.storage.length != n:
+                return False
+            self.stores[v] = memory.disown()
+        return True
 
     def _append(self, group: Group, n: int) -> Storage | None:
         """Where one half of a concat goes. The first half is already there when the left side ends where its block's
@@ -260,18 +280,19 @@ def make_plan(shape: Shape, fused: Fused, types: tuple[Ty, ...]) -> Plan:
     recipes: list[Recipe] = []
     for at, group in enumerate(groups):
         ends = [v for v in dict.fromkeys((*group.inputs, group.value)) if last[v] == at]
-        frees = tuple(
-            v
-            for v in ends
-            if (v not in stays if v < count else shape.dying[v - count] and at >= split and v not in shared)
-        )
+        let_go = tuple(v for v in ends if v in shared and v not in stays)
+        spent = tuple(v for v in ends if v < count and v not in stays and v not in shared)
+        taken = tuple(v for v in ends if v >= count and v not in shared and at >= split and shape.dying[v - count])
         recipes.append(
             Recipe(
                 group,
                 tuple(kinds[v] for v in group.inputs),
                 kinds[group.value],
-                _overwritable(group, [v for v in frees if v not in shared], kinds),
-                frees,
+                group.value not in stays and group.value not in shared,
+                _overwritable(group, (*spent, *taken), kinds),
+                spent,
+                taken,
+                let_go,
                 _whole(group, shape),
             )
         )
@@ -280,7 +301,7 @@ def make_plan(shape: Shape, fused: Fused, types: tuple[Ty, ...]) -> Plan:
     )
 
 
-def _overwritable(group: Group, frees: list[int], kinds: list[Kind]) -> tuple[int, ...]:
+def _overwritable(group: Group, frees: tuple[int, ...], kinds: list[Kind]) -> tuple[int, ...]:
     """Inputs that a map may write over: they die here, lie as the output does, and are read at `index` only. A kernel
     with folds may write its sums before it reads the rest."""
     if group.op != "map" or group.part is not None or group.kernel is None or has_folds(group.kernel):
