@@ -193,7 +193,7 @@ class _Group:
                     try:
                         self.cx.unifier.restrict(a, param.kind)
                     except Mismatch:
-                        tell_element(self.cx, a, param.kind, span, typedef.name)
+                        tell_element(self.cx, a, span, typedef.name)
                         return
                     changed = changed or isinstance(a, TVar)
 

@@ -185,8 +185,10 @@ def _decide(cx: Context, v: TVar) -> None:
         need = v.needs.get(("recover", ""))
         if need is not None and prune(need.types[0]) is not v:
             choice = need.types[0]
+    if any(d.is_error for d in cx.told):
+        v.needs = None  # it may be open because of an error: what it lacks as an int is no news
     try:
         cx.unifier.unify(v, choice)
     except Mismatch:
         v.needs = None
-        v.ref = choice
+        v.ref = v.ref or INT

@@ -118,7 +118,7 @@ def let(cx: Context, s: ast.Let, env: Env) -> None:
         cx.side.binders[s.pattern] = local
         cx.side.types[s.pattern] = t
         return
-    pattern(cx, s.pattern, t, env, bind_locals(env), ((s.value.span, f"this is `{cx.shower().show(t)}`"),))
+    pattern(cx, s.pattern, t, env, bind_locals(cx, env), ((s.value.span, f"this is `{cx.shower().show(t)}`"),))
 
 
 def let_value(cx: Context, s: ast.Let, env: Env) -> tuple[Term, bool]:
@@ -172,7 +172,8 @@ def lambda_(cx: Context, expr: ast.Lambda, env: Env, expected: Term | None) -> T
     if isinstance(known, TFun) and len(known.params) == len(params):
         for p, t, w in zip(expr.params, params, known.params, strict=True):
             if p.type is None and isinstance(prune(t), TVar):
-                expect(cx, t, w, p.span)
+                cx.unifier.where = None
+                cx.unifier.unify(t, w)
     e = cx.fresh_effect()
     result = cx.fresh()
     function_body(cx, expr, params, result, e, env, "<lambda>", env.function.type_params)
@@ -279,7 +280,7 @@ def match_arms(cx: Context, expr: ast.Match, env: Env) -> list[tuple[ast.Arm, En
     because = ((expr.scrutinee.span, f"this is `{cx.shower().show(t)}`"),)
     for arm in expr.arms:
         inner = env.inner()
-        pattern(cx, arm.pattern, t, inner, bind_locals(inner), because)
+        pattern(cx, arm.pattern, t, inner, bind_locals(cx, inner), because)
         if arm.guard is not None:
             expect(cx, cx.infer(arm.guard, inner), BOOL, arm.guard.span, "the guard")
         arms.append((arm, inner))

@@ -136,15 +136,17 @@ def _same(cx: Context, expr: ast.Binary, left: Term, right: Term) -> bool:
                 *origins(left, expr.left.span, sh),
                 *origins(right, expr.right.span, sh),
             ),
-            help=_number_hint(left, right, sh),
+            help=_number_hint(expr.op, left, right, sh),
         )
         return False
     return True
 
 
-def _number_hint(left: Term, right: Term, sh: Shower) -> str:
+def _number_hint(op: str, left: Term, right: Term, sh: Shower) -> str:
     if {head(left), head(right)} == {"int", "float"}:
         return "numbers are not converted silently: use `toFloat(…)`, or write a float literal such as `1.0`"
+    if op == "*" and (head(left), head(right)) == ("string", "int"):
+        return "repeat a text with `repeat(text, n)`"
     if "string" in (head(left), head(right)):
         return 'put values into text with `"${…}"` or `toString(…)`'
     return hint(right, left, sh)

@@ -23,10 +23,21 @@ Bind = Callable[[ast.Name, Term], Local | Global]
 _LITERALS = {"int": INT, "float": FLOAT, "bool": BOOL, "string": STRING, "unit": UNIT}
 
 
-def bind_locals(env: Env) -> Bind:
-    """Bindings of a pattern as new local names of `env`; a name twice in one pattern is told by the parser."""
+def bind_locals(cx: Context, env: Env) -> Bind:
+    """Bindings of one pattern as new local names of `env`."""
+    bound: dict[str, ast.Name] = {}
 
     def bind(name: ast.Name, t: Term) -> Local:
+        first = bound.setdefault(name.text, name)
+        if first is not name:
+            cx.tell(
+                "E0104",
+                f"`{name.text}` is bound twice in one pattern",
+                name.span,
+                "bound again here",
+                ((first.span, "first bound here"),),
+                help="give one of them another name, and compare them in a guard",
+            )
         local = Local(name.text, name.span, Scheme(t), env.function)
         env.names[name.text] = local
         return local

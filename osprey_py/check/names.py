@@ -65,7 +65,8 @@ def resolve(
     found = look(space, path, sort)
     if isinstance(found, Symbol):
         return found
-    tell_not_found(cx, space, found, sort, locals)
+    inner = isinstance(found, Missing) and found.at is not path[-1]
+    tell_not_found(cx, space, found, "module" if inner else sort, locals)
     return None
 
 
@@ -111,6 +112,8 @@ def _tell_missing(
     for other in SORTS:
         if not hint and other != sort and isinstance(look(space, (at,), other), Symbol):
             hint = f"`{at.text}` is a{'n effect' if other == 'effect' else ' ' + other}, not a {what}"
+            if other == "module":
+                hint += f"; its names are written `{at.text}::…`"
     if not hint and sort == "value" and isinstance(found_type := look(space, (at,), "type"), Symbol):
         hint = f"`{found_type.name}` is a type; a record is made with `{at.text} {{ … }}`"
     title = f"unknown {what} `{at.text}`"

@@ -202,8 +202,12 @@ class Instance:
         return self.effects.get(e.id, e)
 
     def _need(self, need: Need) -> Need:
-        span = self._use.span if need.span is NO_SPAN and self._use is not None else need.span
-        return replace(need, types=tuple(map(self.term, need.types)), span=span)
+        types = tuple(map(self.term, need.types))
+        if self._use is None:
+            return replace(need, types=types)
+        if need.span is NO_SPAN:
+            return replace(need, types=types, span=self._use.span)
+        return replace(need, types=types, use=self._use.span)
 
     def args(self, args: tuple[object, ...]) -> tuple[object, ...]:
         return tuple(

@@ -43,7 +43,7 @@ class Shower:
 
     def show(self, t: Term) -> str:
         t = prune(t)
-        if isinstance(t, TVar) and not t.name and t.kind is not None and t.kind <= _SCALARS:
+        if isinstance(t, TVar) and not t.name and t.kind is not None:
             return show_kind(t.kind)
         return self._inner(t)
 

@@ -93,12 +93,14 @@ class Need:
     `put` (a field to put something into), `element` (of a List or
     Iterator), `recover` (what `?:` gives), `index` (types: key, value), `equal` (it can be compared),
     `error` (nothing, but left open it is Error).
+    span: where it is asked for; use: the use of a generic function that asks.
     Two needs of one kind and name on one variable have equal types."""
 
     kind: str
     name: str
     types: tuple[Term, ...]
     span: Span
+    use: Span | None = None
 
     @property
     def key(self) -> tuple[str, str]:

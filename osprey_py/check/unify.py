@@ -143,13 +143,13 @@ class Unifier:
         elif need.kind == "index":
             key, value = need.types
             if isinstance(t, TCon) and t.name == "List":
-                self.unify(INT, key)
+                self.unify(key, INT)
                 self.unify(result_of(t.args[0]), value)
             elif isinstance(t, TCon) and t.name == "Map":
-                self.unify(t.args[0], key)
+                self.unify(key, t.args[0])
                 self.unify(result_of(t.args[1]), value)
             elif isinstance(t, TCon) and t.name == "string":
-                self.unify(INT, key)
+                self.unify(key, INT)
                 self.unify(result_of(STRING), value)
             else:
                 self._tell_need(t, need, None)

@@ -211,19 +211,15 @@ def _restrict(cx: Context, t: Term, kind: Kind, span: Span, where: str) -> None:
     try:
         cx.unifier.restrict(t, kind)
     except Mismatch:
-        tell_element(cx, t, kind, span, where)
+        tell_element(cx, t, span, where)
 
 
-def tell_element(cx: Context, t: Term, kind: Kind, span: Span, where: str) -> None:
-    """The element restriction of buffers, and its kin."""
-    shown = cx.shower().show(t)
-    if kind <= ELEMENT:
-        cx.tell(
-            "E0209",
-            f"a GPU buffer cannot hold `{shown}`",
-            span,
-            f"an element is {show_kind(ELEMENT)}",
-            notes=() if where == "GpuBuffer" else (f"`{where}` puts it into a GpuBuffer",),
-        )
-    else:
-        cx.tell("E0208", f"`{shown}` does not fit here", span, f"`{where}` wants {show_kind(kind)}")
+def tell_element(cx: Context, t: Term, span: Span, where: str) -> None:
+    """The element restriction of buffers (L6.14). where: the type that holds the buffer."""
+    cx.tell(
+        "E0209",
+        f"a GPU buffer cannot hold `{cx.shower().show(t)}`",
+        span,
+        f"an element is {show_kind(ELEMENT)}",
+        notes=() if where == "GpuBuffer" else (f"`{where}` puts it into a GpuBuffer",),
+    )

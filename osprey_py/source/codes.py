@@ -46,7 +46,6 @@ CODES: dict[str, str] = {
     "E0205": "a wrong number of arguments",
     "E0206": "a type that would contain itself",
     "E0207": "code that stands for any type asks for a certain one",
-    "E0208": "a type argument that is not allowed there",
     "E0209": "an element that no GPU buffer holds",
     "E0210": "a field or method that is not there",
     "E0211": "a wrong number of type arguments",
