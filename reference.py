@@ -17,12 +17,15 @@ import base64
 import json
 import math
 import mmap
+import os
 import struct
 import sys
 import zlib
 from bisect import bisect_right
+from contextlib import nullcontext
 from functools import cache
-from itertools import pairwise
+from io import TextIOWrapper
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -57,6 +60,7 @@ def constants(bits: int) -> tuple[int, tuple[int, ...]]:
 
 
 HALVINGS = 8
+EXP_ERROR = 1 << 20
 
 
 def exp_fixed(n: int, d: int, bits: int) -> tuple[int, int]:
@@ -76,9 +80,6 @@ def exp_fixed(n: int, d: int, bits: int) -> tuple[int, int]:
     for _ in range(HALVINGS):
         y = y * y >> bits
     return y, k
-
-
-EXP_ERROR = 1 << 20
 
 
 def exp(x: float) -> float:
@@ -192,7 +193,10 @@ class Model:
         self.heads = self.width // 64
         config = folder / "config.json"
         if config.exists():
-            self.heads = json.loads(config.read_text("utf-8")).get("n_head", self.heads)
+            try:
+                self.heads = int(json.loads(config.read_text("utf-8")).get("n_head", self.heads))
+            except (ValueError, TypeError, AttributeError):
+                raise Problem(f"{config} does not say how many heads there are") from None
         if self.heads < 1 or self.width % self.heads:
             raise Problem(f"{self.heads} heads do not divide a width of {self.width}")
         c = self.width
@@ -336,14 +340,8 @@ WHITE = frozenset(
 @cache
 def class_edges() -> tuple[list[int], ...]:
     """For letters and for numbers: the code points at which membership changes, ascending."""
-    tables = []
-    for text in zlib.decompress(base64.b85decode("".join(CLASSES))).decode("ascii").split(";"):
-        edges, at = [], 0
-        for gap in text.split():
-            at += int(gap)
-            edges.append(at)
-        tables.append(edges)
-    return tuple(tables)
+    texts = zlib.decompress(base64.b85decode("".join(CLASSES))).decode("ascii").split(";")
+    return tuple(list(accumulate(map(int, text.split()))) for text in texts)
 
 
 @cache
@@ -396,6 +394,8 @@ class Tokenizer:
             lines = path.read_text("utf-8").split("\n")
         except OSError as e:
             raise Problem(f"{path}: {e.strerror}") from None
+        except UnicodeDecodeError as e:
+            raise Problem(f"{path}: not UTF-8 at byte {e.start}") from None
         self.chars = byte_chars()
         prints = sorted(self.chars, key=lambda c: (ord(c) >= 0x100, c))
         self.tokens = list(prints)
@@ -453,10 +453,9 @@ def trace_line(out: TextIO | None, record: dict[str, Any]) -> None:
 
 
 def size_name(parameters: int) -> str:
-    for unit, name in ((1_000_000, "M"), (1_000, "K")):
-        if parameters >= unit:
-            return f"{(parameters + unit // 2) // unit}{name}"
-    return str(parameters)
+    if parameters >= 1_000_000:
+        return f"{(parameters + 500_000) // 1_000_000}M"
+    return f"{(parameters + 500) // 1000}K" if parameters >= 1000 else str(parameters)
 
 
 def generate(folder: Path, prompt: str, tokens: int, trace: TextIO | None) -> None:
@@ -496,19 +495,17 @@ def main() -> int:
     command.add_argument("--tokens", type=int, default=20)
     command.add_argument("--trace", type=Path, help="write the ids and every logit to this file")
     options = parser.parse_args()
+    prompt = os.fsencode(options.prompt).decode("utf-8", "replace")
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8")
     if options.tokens < 0:
         parser.error("--tokens wants 0 or more")
     try:
-        if options.trace is None:
-            generate(options.weights, options.prompt, options.tokens, None)
-        else:
-            with options.trace.open("w", encoding="utf-8", newline="\n") as trace:
-                generate(options.weights, options.prompt, options.tokens, trace)
-    except Problem as problem:
-        print(f"reference.py: {problem}", file=sys.stderr)
-        return 1
-    except OSError as error:
-        print(f"reference.py: {error.filename}: {error.strerror}", file=sys.stderr)
+        with options.trace.open("w", encoding="utf-8", newline="\n") if options.trace else nullcontext() as trace:
+            generate(options.weights, prompt, options.tokens, trace)
+    except (Problem, OSError) as e:
+        reason = f"{e.filename}: {e.strerror}" if isinstance(e, OSError) else str(e)
+        print(f"reference.py: {reason}", file=sys.stderr)
         return 1
     return 0
 

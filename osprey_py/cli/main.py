@@ -9,6 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from io import TextIOWrapper
 
 COMMANDS = {
     "run": "run a program",
@@ -49,6 +50,10 @@ def version() -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            # Text is UTF-8 whatever the locale says; what a path or an argument holds of other bytes is shown escaped.
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
     args = list(sys.argv[1:] if argv is None else argv)
     if not args or args[0] in ("-h", "--help", "help"):
         width = max(map(len, COMMANDS))
@@ -67,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         # The reader of our output has gone (`osprey run … | head`): nothing to say, and nobody to say it to.
-        sys.stdout = None  # type: ignore[assignment]
+        sys.stdout = None
         return 1
 
 

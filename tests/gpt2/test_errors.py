@@ -59,6 +59,11 @@ def cut(count: int) -> Callable[[Path], object]:
         (shorten("h.1.attn.c_attn.weight"), 'tensor "h.1.attn.c_attn.weight": shape [31, 96] instead of [32, 96]'),
         (shorten("h.0.ln_1.bias"), 'tensor "h.0.ln_1.bias": shape [31] instead of [32]'),
         (lambda f: (f / "config.json").write_text('{"n_head": 5}'), "5 heads do not divide a width of 32"),
+        (lambda f: (f / "config.json").write_text('{"n_head": 2.5}'), "config.json: n_head is 2.5"),
+        (lambda f: (f / "config.json").write_text('{"n_head": "4"}'), "config.json: n_head is no number"),
+        (lambda f: (f / "config.json").write_text("[4]"), "config.json: not an object"),
+        (lambda f: (f / "config.json").write_text("{"), "config.json: parseJson: "),
+        (lambda f: (f / "merges.txt").write_bytes(b"\xff"), "merges.txt: not UTF-8 at byte 0"),
         (
             lambda f: (f / "merges.txt").write_text("#version: 0.2\nq zz\n"),
             "line 2: not a merge of two known tokens: q zz",
