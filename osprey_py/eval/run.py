@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from osprey_py.check.core import Program
 from osprey_py.kernel.fault import MathFault
@@ -17,6 +17,8 @@ from osprey_py.source.diagnostic import Diagnostic, Label
 
 if TYPE_CHECKING:
     from osprey_py.eval.unit import Unit
+
+T = TypeVar("T")
 
 STACK_SIZES = (1 << 30, 1 << 29, 1 << 28, 1 << 26)
 """Bytes of C stack to try for the program's thread. It is reserved, not touched: deep recursion needs it."""
@@ -119,7 +121,7 @@ def _report(fault: MathFault, stderr: TextIO) -> None:
     print(render(fault_diagnostic(fault), color=use_colour(stderr)), file=stderr)
 
 
-def on_big_stack(action: Callable[[], int]) -> int:
+def on_big_stack(action: Callable[[], T]) -> T:
     """Run in a thread whose C stack lets recursion go as deep as the language says. What it raises is raised here."""
     outcome: list[Any] = []
 
@@ -127,7 +129,7 @@ def on_big_stack(action: Callable[[], int]) -> int:
         try:
             outcome.append((action(), None))
         except BaseException as e:
-            outcome.append((1, e))
+            outcome.append((None, e))
 
     limit = sys.getrecursionlimit()
     sys.setrecursionlimit(max(limit, RECURSION_LIMIT))
@@ -136,10 +138,11 @@ def on_big_stack(action: Callable[[], int]) -> int:
         thread.join()
     finally:
         sys.setrecursionlimit(limit)
-    code, error = outcome[0]
+    result, error = outcome[0]
     if error is not None:
         raise error
-    return int(code)
+    made: T = result
+    return made
 
 
 def _start(work: Callable[[], None]) -> threading.Thread:

@@ -9,7 +9,7 @@ in fresh closure cells of exactly its free variables, and the maker's own locals
 from __future__ import annotations
 
 import linecache
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -55,9 +55,10 @@ class Instance:
 
 
 class Unit:
-    """The module of one program. text: its Python source."""
+    """The module of one program. text: its Python source. It has the functions that startup code, main and `roots` can
+    reach."""
 
-    def __init__(self, program: c.Program) -> None:
+    def __init__(self, program: c.Program, roots: Iterable[str] = ()) -> None:
         self.program = program
         self.graph = CallGraph(program)
         self.holds_buffers = BufferTypes(program.types)
@@ -81,8 +82,9 @@ class Unit:
         # Python function name -> (the factory it lies in, its Core code).
         self._codes: list[tuple[str, str | None, c.Function]] = []
         self._bound: list[tuple[str, Callable[[World], Any]]] = []
-        self._todo = [self.instance(name, f.type) for name, f in program.functions.items()]
         self._startup()
+        for name in roots:
+            self.instance(name, program.functions[name].type)
         while self._todo:
             self._function(self._todo.pop())
         self.text = "\n".join(self._parts)
@@ -150,10 +152,14 @@ class Unit:
         subst = Substitution(scalars_of(f.type, used))
         found = self._instances.get((name, subst.key))
         if found is None:
-            count = sum(1 for n, _ in self._instances if n == name) if subst.key else 0
-            if count > MAX_INSTANCES:
-                return self._instances[name, ()]
-            outer = self.function_names[name] + (f"__{count}" if subst.key else "")
+            outer = self.function_names[name]
+            if subst.key:
+                # The general code is there for those who find a function by its name.
+                general = self.instance(name, f.type)
+                count = sum(1 for n, _ in self._instances if n == name)
+                if count > MAX_INSTANCES:
+                    return general
+                outer = f"{outer}__{count}"
             found = self._instances[name, subst.key] = Instance(name, outer, f"{outer}__inner", subst)
             self._todo.append(found)
         return found
@@ -314,7 +320,8 @@ class Unit:
         for s in self.program.startup:
             statement(b, s)
         if self.program.main is not None:
-            b.emit(f"{self.function_names[self.program.main]}()")
+            main = self.program.functions[self.program.main]
+            b.emit(f"{self.instance(self.program.main, main.type).name}()")
         head = Lines()
         head.out.append((0, "def startup():"))
         if b.globals_:

@@ -6,7 +6,8 @@ eval/callgraph.py).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from osprey_py.check import core as c
 from osprey_py.check.types import FunctionType, Named, RecordType, TupleType, Type, TypeVar
@@ -15,40 +16,48 @@ RESUME = c.Var("resume", FunctionType((), Named("Unit")))
 """Stands for the continuation parameter of the innermost resuming handler arm in sets of free variables."""
 
 
-def children(e: c.Expr) -> tuple[c.Expr, ...]:
+Children = tuple[c.Expr, ...]
+_NONE: Children = ()
+
+
+def _of_match(e: c.Match) -> Children:
+    return (e.scrutinee, *(x for arm in e.arms for x in (arm.guard, arm.body) if x is not None))
+
+
+def _of_block(e: c.Block) -> Children:
+    return (*(s.value for s in e.statements if isinstance(s, c.Bind | c.Assign | c.Do)), e.result)
+
+
+_CHILDREN: dict[type[c.Expr], Callable[[Any], Children]] = {
+    c.Call: lambda e: (e.callee, *e.args),
+    c.Unary: lambda e: (e.operand,),
+    c.Field: lambda e: (e.record,),
+    c.Attempt: lambda e: (e.value,),
+    c.Resume: lambda e: (e.value,),
+    c.Binary: lambda e: (e.left, e.right),
+    c.Logic: lambda e: (e.left, e.right),
+    c.Index: lambda e: (e.container, e.index),
+    c.Recover: lambda e: (e.value, e.default),
+    c.Interpolate: lambda e: tuple([p for p in e.parts if not isinstance(p, str)]),
+    c.If: lambda e: (e.condition, e.then, e.otherwise),
+    c.Match: _of_match,
+    c.Block: _of_block,
+    c.RecordNew: lambda e: tuple([x for _, x in e.fields]),
+    c.RecordUpdate: lambda e: (e.record, *(x for _, x in e.fields)),
+    c.TupleNew: lambda e: e.items,
+    c.ListNew: lambda e: e.items,
+    c.MapNew: lambda e: tuple([x for pair in e.entries for x in pair]),
+    c.Perform: lambda e: e.args,
+    c.Handle: lambda e: _NONE if resumes(e) else (e.body,),
+}
+
+
+def children(e: c.Expr) -> Children:
     """Direct sub-expressions of the same function body, in order of evaluation. A Lambda and the arms of a Handle are
     other functions' bodies and not among them; nor is the body of a Handle whose arms resume (it runs as its own
     function)."""
-    match e:
-        case c.Call(callee=callee, args=args):
-            return (callee, *args)
-        case c.Unary(operand=x) | c.Field(record=x) | c.Attempt(value=x) | c.Resume(value=x):
-            return (x,)
-        case c.Binary(left=a, right=b) | c.Logic(left=a, right=b) | c.Index(container=a, index=b):
-            return (a, b)
-        case c.Recover(value=a, default=b):
-            return (a, b)
-        case c.Interpolate(parts=parts):
-            return tuple(p for p in parts if not isinstance(p, str))
-        case c.If(condition=a, then=b, otherwise=d):
-            return (a, b, d)
-        case c.Match(scrutinee=s, arms=arms):
-            return (s, *(x for arm in arms for x in (arm.guard, arm.body) if x is not None))
-        case c.Block(statements=statements, result=r):
-            return (*(s.value for s in statements if isinstance(s, c.Bind | c.Assign | c.Do)), r)
-        case c.RecordNew(fields=fields):
-            return tuple(x for _, x in fields)
-        case c.RecordUpdate(record=r, fields=fields):
-            return (r, *(x for _, x in fields))
-        case c.TupleNew(items=items) | c.ListNew(items=items):
-            return items
-        case c.MapNew(entries=entries):
-            return tuple(x for pair in entries for x in pair)
-        case c.Perform(args=args):
-            return args
-        case c.Handle(body=body):
-            return () if resumes(e) else (body,)
-    return ()
+    found = _CHILDREN.get(type(e))
+    return _NONE if found is None else found(e)
 
 
 def resumes(e: c.Handle) -> bool:

@@ -143,7 +143,7 @@ def world() -> World:
 
 def load(p: c.Program, w: World | None = None) -> dict[str, Any]:
     """name -> Python function (or value) of every function of the program."""
-    unit = Unit(p)
+    unit = Unit(p, roots=p.functions)
     namespace = unit.instantiate(w or world())
     found = {name: namespace[unit.function_names[name]] for name in p.functions}
     return {**found, "startup": namespace["startup"], "text": unit.text}

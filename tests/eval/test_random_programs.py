@@ -293,7 +293,7 @@ def same(a, b) -> bool:
 @given(programs())
 def test_generated_code_is_the_tree_walk(p):
     """V3.0 - V3.6, V5.1"""
-    unit = Unit(p)
+    unit = Unit(p, roots=p.functions)
     compiled = unit.instantiate(world())[unit.function_names["main"]]
     handles = [Handle(), Handle()]
     want_seen, want = outcome(Interpreter(p).functions["main"], handles)
