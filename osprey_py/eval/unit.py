@@ -28,7 +28,7 @@ from osprey_py.eval.liveness import Liveness
 from osprey_py.eval.prelude import PRELUDE
 from osprey_py.eval.registry import BUILTINS, CONSTANTS
 from osprey_py.eval.values import class_of
-from osprey_py.eval.walk import RESUME, BufferTypes, FreeVariables, walk
+from osprey_py.eval.walk import RESUME, BufferTypes, FreeVariables, children, pattern_vars, walk
 from osprey_py.eval.world import MAX_DEPTH, World
 from osprey_py.source.span import NO_SPAN, Span
 
@@ -317,8 +317,11 @@ class Unit:
         block = c.Block(NO_SPAN, UNIT, self.program.startup, result)
         live = Liveness(block, (), tuple(self.global_lets), self.holds_buffers, self.free)
         b = Body(self, lines, live)
+        dying = self._last_statements()
         for s in self.program.startup:
             statement(b, s)
+            for v in dying.get(s, ()):
+                b.emit(f"{b.name(v)} = None")
         if self.program.main is not None:
             main = self.program.functions[self.program.main]
             b.emit(f"{self.instance(self.program.main, main.type).name}()")
@@ -328,6 +331,40 @@ class Unit:
             head.emit(f"global {', '.join(sorted(b.globals_))}")
         head.out += lines.out or [(1, "pass")]
         self._add(head)
+
+    def _last_statements(self) -> dict[c.Statement, list[c.Var]]:
+        """For file-scope lets that may hold buffers and that only file-scope code itself reads: the statement after
+        which nothing reads them (spec V5.2)."""
+        by_name = {n: v for n, v in self.program.globals.items() if not v.mutable and self.holds_buffers(v.type)}
+        candidates = {v: v for v in by_name.values()}
+
+        def read(root: c.Expr, inside: bool) -> Iterator[c.Var]:
+            """Candidates read in root; inside: only in the bodies of its lambdas, arms and the like."""
+            direct = set(map(id, _same_body(root))) if inside else set()
+            for e in walk(root):
+                if id(e) in direct:
+                    continue
+                if isinstance(e, c.GlobalRef) and e.name in by_name:
+                    yield by_name[e.name]
+                elif isinstance(e, c.LocalRef) and e.var in candidates:
+                    yield e.var
+
+        for f in self.program.functions.values():
+            for v in read(f.body, inside=False):
+                candidates.pop(v, None)
+        last: dict[c.Var, c.Statement] = {}
+        for s in self.program.startup:
+            if not isinstance(s, c.Bind | c.Assign | c.Do):
+                continue
+            for v in list(read(s.value, inside=True)):
+                candidates.pop(v, None)
+            for v in [*read(s.value, inside=False), *(pattern_vars(s.pattern) if isinstance(s, c.Bind) else ())]:
+                last[v] = s
+        found: dict[c.Statement, list[c.Var]] = {}
+        for v, s in last.items():
+            if v in candidates:
+                found.setdefault(s, []).append(v)
+        return found
 
     def instantiate(self, world: World) -> dict[str, Any]:
         """The module's namespace for one run; `startup` in it runs the program."""
@@ -352,6 +389,15 @@ class Unit:
                 closures.register(code, function)
         closures.register_variables(self._variables)
         return namespace
+
+
+def _same_body(root: c.Expr) -> Iterator[c.Expr]:
+    """The expressions of root that are of its own function."""
+    todo = [root]
+    while todo:
+        e = todo.pop()
+        yield e
+        todo.extend(children(e))
 
 
 def _everything(program: c.Program) -> Iterator[c.Expr]:

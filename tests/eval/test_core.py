@@ -357,3 +357,25 @@ def _deep_nesting():
         e = op("+", e, lit(1)) if k % 2 else op("+", lit(1), e)
     assert run(e) == 1000
     return 0
+
+
+def test_file_scope_values_die():
+    """V5.2"""
+    import io
+
+    from osprey_py.backends.oracle import OracleBackend
+    from osprey_py.check import check_source
+    from osprey_py.eval.unit import Unit
+    from osprey_py.eval.world import World
+    from osprey_py.graph.runtime import Runtime
+
+    text = "let a = gpuIota(5)\nlet b = gpuMap(a, fn(x) => x + 1)\nfn f() = gpuLength(b)\nprint(f())\nprint(gpuLength(b))\n"
+    checked, _ = check_source(text)
+    assert checked is not None
+    unit = Unit(checked)
+    w = World(Runtime(OracleBackend()), io.StringIO(), io.StringIO(), io.StringIO(""))
+    namespace = unit.instantiate(w)
+    namespace["startup"]()
+    values = {v.name: namespace[name] for v, name in unit.global_lets.items()}
+    assert values["a"] is None and len(values["b"]) == 5
+    assert w.stdout.getvalue() == "5\n5\n"

@@ -91,7 +91,9 @@ def gpu_filter(w: World, b: Buffer, k: Any, span: Span) -> Buffer:
 @builtin("gpuFold", world=True, span=True)
 def gpu_fold(w: World, b: Buffer, init: Any, k: Any, span: Span) -> Any:
     kernel, buffers, scalars = _extractor(w).fold(k, b.type, init)
-    return w.runtime.fold(kernel, (b, *buffers), scalars, span)
+    made = w.runtime.launch_fold(kernel, (b, *buffers), scalars, span)
+    del b, k, buffers  # what nobody else holds is computed in the fold
+    return w.runtime.first(made)
 
 
 @builtin("gpuScan", world=True, span=True)
