@@ -158,7 +158,7 @@ class Flows:
         source, target = find(source), find(target)
         if source is target:
             return
-        for edge in source.outs:
+        for edge in source.outs[-16:]:
             if find(edge.target) is target and edge.minus <= minus:
                 return
         source.outs.append(Edge(target, minus, step))
