@@ -179,7 +179,10 @@ class Recording:
             **self._constants,
             "_Miss": Miss,
             "_bits": bits,
-            **{f"_{w}": getattr(rt, w) for w in ("map", "fold", "scan", "concat", "slice", "accumulate")},
+            **{
+                f"_{w}": getattr(rt, w)
+                for w in ("map", "launch_fold", "first", "scan", "concat", "slice", "accumulate")
+            },
             **{f"_{w}": getattr(rt, w) for w in ("filter", "iota", "from_list", "out_of_range", "get")},
             **{f"_{w}": getattr(rt, w) for w in ("mark", "settle")},
         }
@@ -213,12 +216,15 @@ class Recording:
             known = self._iotas[self.name(n)] = self._made(made, text, n if n >= 0 else 0)
         return known
 
-    def fold(
+    def launch_fold(
         self, kernel: Kernel, inputs: tuple[Buffer, ...], uniforms: tuple[Number, ...], span: Span = NO_SPAN
-    ) -> Any:
-        self.launches += 1
-        value = self.runtime.fold(kernel, inputs, tuple(map(seen, uniforms)), span)
-        return self._read(self._call_text("fold", kernel, inputs, uniforms, None, span), value)
+    ) -> TracedBuffer:
+        made = self.runtime.launch_fold(kernel, inputs, tuple(map(seen, uniforms)), span)
+        self._note_risk(kernel)
+        return self._made(made, self._call_text("launch_fold", kernel, inputs, uniforms, None, span), 1)
+
+    def first(self, buffer: Buffer) -> Any:
+        return self._read(f"_first({self.name(buffer)})", self.runtime.first(buffer))
 
     def filter(
         self, kernel: Kernel, inputs: tuple[Buffer, ...], uniforms: tuple[Number, ...], span: Span = NO_SPAN
@@ -297,9 +303,12 @@ class Recording:
     ) -> TracedBuffer:
         launch = self.runtime.map if op == "map" else self.runtime.scan
         made = launch(kernel, inputs, tuple(map(seen, uniforms)), seen(n), span)
+        self._note_risk(kernel)
+        return self._made(made, self._call_text(op, kernel, inputs, uniforms, n, span), n)
+
+    def _note_risk(self, kernel: Kernel) -> None:
         if may_fault(kernel):
             self._risky.append(len(self._lines))
-        return self._made(made, self._call_text(op, kernel, inputs, uniforms, n, span), n)
 
     def _call_text(
         self,

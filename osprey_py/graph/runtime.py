@@ -78,10 +78,19 @@ class Runtime:
     def fold(
         self, kernel: Kernel, inputs: tuple[Buffer, ...], uniforms: tuple[Scalar, ...], span: Span = NO_SPAN
     ) -> Scalar:
-        """The one element of a kernel whose result is a fold over its slots. Raises MathFault.
-        A caller that lets go of the inputs in the call itself lets them be fused."""
-        buffer = self._launch("fold", kernel, inputs, uniforms, 1, kernel.type, span)
+        """The one element of a kernel whose result is a fold over its slots. Raises MathFault."""
+        made = self.launch_fold(kernel, inputs, uniforms, span)
         del inputs
+        return self.first(made)
+
+    def launch_fold(
+        self, kernel: Kernel, inputs: tuple[Buffer, ...], uniforms: tuple[Scalar, ...], span: Span = NO_SPAN
+    ) -> Buffer:
+        """A fold to be read with `first`. Who lets go of the inputs in between lets them be computed in the fold."""
+        return self._launch("fold", kernel, inputs, uniforms, 1, kernel.type, span)
+
+    def first(self, buffer: Buffer) -> Scalar:
+        """The element of a fold. Raises MathFault."""
         return self._first(self._storage(buffer))
 
     def scan(

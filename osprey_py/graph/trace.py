@@ -17,7 +17,8 @@ from osprey_py.source.span import NO_SPAN, Span
 @dataclass(slots=True)
 class Record:
     """The steps that run one kernel for launches written at the same places. kernel: its name, with the names of all
-    launches in it; elements, bytes and seconds: summed over its runs; bytes: of the buffers read and written."""
+    launches in it; elements, bytes and seconds: summed over its runs; bytes: of the buffers read and written;
+    first: seconds of the first run, in which code is made or loaded."""
 
     kernel: str
     places: tuple[Span, ...]
@@ -25,6 +26,7 @@ class Record:
     elements: int = 0
     bytes: int = 0
     seconds: float = 0.0
+    first: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +59,8 @@ class Profile:
         if known is None:
             known = self._by_recipe[id(recipe)] = (recipe, self._record(recipe, step, nodes))
         record = known[1]
+        if not record.runs:
+            record.first = seconds
         record.runs += 1
         record.elements += step.n
         record.bytes += step.output.data.nbytes + sum(s.data.nbytes for s in step.inputs)
@@ -75,11 +79,12 @@ class Profile:
 
     def text(self) -> str:
         """The steps, costliest first, and what was not fused, each reason once for a place."""
-        rows: list[tuple[str, ...]] = [("ms", "runs", "elements", "MB", "GB/s", "kernel", "from")]
+        rows: list[tuple[str, ...]] = [("ms", "first", "runs", "elements", "MB", "GB/s", "kernel", "from")]
         for r in sorted(self.records, key=lambda r: -r.seconds):
             rate = r.bytes / r.seconds / 1e9 if r.seconds else 0.0
-            where = ", ".join(_place(s) for s in r.places)
-            numbers = f"{r.seconds * 1e3:.3f}", str(r.runs), str(r.elements), f"{r.bytes / 1e6:.2f}", f"{rate:.2f}"
+            where = ", ".join(dict.fromkeys(map(_place, r.places)))
+            times = f"{r.seconds * 1e3:.3f}", f"{r.first * 1e3:.3f}"
+            numbers = *times, str(r.runs), str(r.elements), f"{r.bytes / 1e6:.2f}", f"{rate:.2f}"
             rows.append((*numbers, r.kernel, where))
         total = sum(r.seconds for r in self.records)
         lines = _table(rows)
