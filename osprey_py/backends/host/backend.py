@@ -48,7 +48,7 @@ class HostBackend:
 
     def run(self, steps: Sequence[Step]) -> Report:
         frame, plan = self._frame, self._plan
-        frame.begin(steps)
+        frame.begin(len(steps))
         plan.clear()
         temporary: list[Storage] = []
         scratch = 0

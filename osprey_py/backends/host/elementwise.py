@@ -114,7 +114,7 @@ class Elementwise:
         if self._structure is None:
             self._structure = "" if self.kernel is None else fingerprint(self.kernel)
         kinds = [k.value for k in self.kinds]
-        name = f"{objects.sources()} {machine().lanes} {self.op} {kinds} {shape}\n{self._structure}"
+        name = f"{objects.sources()} {machine().lanes} {machine().f16c} {self.op} {kinds} {shape}\n{self._structure}"
         library = machine().load_made(name, text, ("launch", "numbers"))
         return Version(library, library.addresses["launch"], self._numbers(library.addresses["numbers"]))
 
@@ -152,9 +152,8 @@ class Elementwise:
         """Elements for a claim: enough to be worth it, whole rows, so that no row's own work is done twice."""
         assert self.kernel is not None
         grain = max(1, CLAIM // cost(self.kernel, facts))
-        if extent >= n:
-            return -(-grain // 64) * 64
-        return -(-grain // extent) * extent
+        unit = machine().lanes if extent >= n else extent
+        return -(-grain // unit) * unit
 
 
 def cost(kernel: Lowered, facts: Ranges) -> int:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from osprey_py.backends.host import sums
+from osprey_py.backends.host.native import machine
 from osprey_py.backends.host.operations import canonical, choose
 from osprey_py.backends.host.text import Scope, Value, literal, llvm_type, vector
 from osprey_py.backends.protocol import Kind
@@ -91,9 +92,29 @@ def widen(s: Scope, raw: str, kind: Kind, width: int) -> Value:
         high = s.raw(f"shl {word} {wide}, {sixteen}")
         bits = s.raw(f"bitcast {word} {high} to {single}")
         return s.define(FLOAT, width, f"fpext {single} {bits} to {double}")
+    if not machine().f16c:
+        return _half_by_bits(s, raw, width)
     half = vector("half", width)
     bits = s.raw(f"bitcast {short} {raw} to {half}")
     return s.define(FLOAT, width, f"fpext {half} {bits} to {double}")
+
+
+def _half_by_bits(s: Scope, raw: str, width: int) -> Value:
+    """binary16 without an instruction for it: its exponent and fraction as those of a tiny double, scaled exactly."""
+    ty, short = llvm_type(INT, width), vector("i16", width)
+    bits = s.define(INT, width, f"zext {short} {raw} to {ty}")
+    size = s.define(INT, width, f"and {ty} {bits}, {literal(0x7FFF, width)}")
+    place = s.define(INT, width, f"shl {ty} {size}, {literal(42, width)}")
+    tiny = s.define(FLOAT, width, f"bitcast {ty} {place} to {llvm_type(FLOAT, width)}")
+    scaled = s.define(FLOAT, width, f"fmul {tiny.llvm} {tiny}, {literal(2.0**1008, width)}")
+    finite = s.define(INT, width, f"bitcast {scaled.llvm} {scaled} to {ty}")
+    special = s.define(INT, width, f"or {ty} {place}, {literal(0x7FF0000000000000, width)}")
+    above = s.define(BOOL, width, f"icmp uge {ty} {size}, {literal(0x7C00, width)}")
+    value = choose(s, above, special, finite)
+    sign = s.define(INT, width, f"and {ty} {bits}, {literal(0x8000, width)}")
+    high = s.define(INT, width, f"shl {ty} {sign}, {literal(48, width)}")
+    whole = s.define(INT, width, f"or {ty} {value}, {high}")
+    return s.define(FLOAT, width, f"bitcast {ty} {whole} to {llvm_type(FLOAT, width)}")
 
 
 def load(e: Expressions, node: Node, s: Scope, width: int) -> Value:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,32 +14,35 @@ _EMPTY = np.zeros(64, np.uint8)
 _NOWHERE: int = _EMPTY.__array_interface__["data"][0]
 """Where an empty slot points: readable, whatever element is read."""
 
-ROOM = 1 << 10
-"""Words that a step's arguments take at most, its inputs and uniforms aside."""
+CHUNK = 1 << 12
+"""Words of argument memory that are taken at a time."""
+
+
+class _Chunk:
+    """Some argument memory. A run may need several; they are used again by the next."""
+
+    def __init__(self, words: int) -> None:
+        self.words = np.zeros(words, np.int64)
+        self.base: int = self.words.__array_interface__["data"][0]
+        self.view = self.words.data.cast("B")
 
 
 class Frame:
-    """The memory of one run: a status word and a count for each step, then argument words."""
+    """The memory of one run: a status word and a count for each step, and the steps' argument words."""
 
     def __init__(self) -> None:
-        self._resize(1 << 12)
+        self._states = _Chunk(CHUNK)
+        self._chunks = [_Chunk(CHUNK)]
+        self._current = 0
         self._top = 0
         self._kept: list[object] = []
 
-    def _resize(self, words: int) -> None:
-        self._words = np.zeros(words, np.int64)
-        self._base: int = self._words.__array_interface__["data"][0]
-        self._view = self._words.data.cast("B")
-
-    def begin(self, steps: Sequence[Step]) -> None:
-        """Flags are down, counts zero, and there is room for every step's arguments."""
-        room = 0
-        for s in steps:
-            room += ROOM + 2 * len(s.inputs) + len(s.uniforms)
-        if room > len(self._words):
-            self._resize(2 * room)
-        self._words[: 2 * len(steps)] = 0
-        self._top = 2 * len(steps)
+    def begin(self, steps: int) -> None:
+        """For a run of so many steps: flags are down, counts zero, argument memory is free again."""
+        if 2 * steps > len(self._states.words):
+            self._states = _Chunk(4 * steps)
+        self._states.words[: 2 * steps] = 0
+        self._current = self._top = 0
         self._kept.clear()
 
     def keep(self, thing: object) -> None:
@@ -49,26 +51,37 @@ class Frame:
 
     def first_fault(self, start: int, end: int) -> int | None:
         """The first step from start to end - 1 whose flag is up."""
-        flags = self._words[2 * start : 2 * end : 2]
+        flags = self._states.words[2 * start : 2 * end : 2]
         if not flags.any():
             return None
         return start + int(flags.argmax())
 
     def kept(self, position: int) -> int:
         """How many elements a filter kept."""
-        return int(self._words[2 * position + 1])
+        return int(self._states.words[2 * position + 1])
 
     def pack(self, layout: struct.Struct, position: int, n: int, output: int, rest: list[float], more: bytes) -> int:
         """Write argument words, then more of them as bytes; their address."""
-        start = 8 * self._top
-        layout.pack_into(
-            self._view, start, self._base + 16 * position, n, output, self._base + 16 * position + 8, *rest
-        )
-        end = start + layout.size
+        start = self._top
+        size = layout.size + len(more)
+        chunk = self._chunks[self._current]
+        if start + size > len(chunk.view):
+            chunk, start = self._next(size), 0
+        state = self._states.base + 16 * position
+        layout.pack_into(chunk.view, start, state, n, output, state + 8, *rest)
         if more:
-            self._view[end : end + len(more)] = more
-        self._top = (end + len(more)) >> 3
-        return self._base + start
+            chunk.view[start + layout.size : start + size] = more
+        self._top = start + size
+        return chunk.base + start
+
+    def _next(self, size: int) -> _Chunk:
+        """The next chunk with room for so many bytes."""
+        self._current += 1
+        if self._current == len(self._chunks):
+            self._chunks.append(_Chunk(max(CHUNK, size >> 3)))
+        elif len(self._chunks[self._current].view) < size:
+            self._chunks[self._current] = _Chunk(size >> 3)
+        return self._chunks[self._current]
 
 
 class Packer:
