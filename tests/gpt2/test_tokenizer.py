@@ -6,6 +6,8 @@ import json
 import random
 from pathlib import Path
 
+import reference
+from osprey_py.eval.library import unicode
 from tests.gpt2.support import PROGRAM, captured, corpus, inside, merge_list, osprey, package_tokenizer
 
 DRIVER = """
@@ -84,3 +86,9 @@ def test_it_is_the_tokenizers_package_s_on_shakespeare(tmp_path: Path) -> None:
     merges, text = merge_list(), corpus()
     ids, _ = run_driver(tmp_path, merges, [text], [])
     assert ids == [package_tokenizer(merges).encode(text).ids]
+
+
+def test_the_language_s_classes_of_characters_are_reference_py_s() -> None:
+    """Over every code point: the table that `isLetter` reads and the one that reference.py carries (Unicode 16.0.0)."""
+    names = {0: "other", unicode.LETTER: "letter", unicode.NUMBER: "number", unicode.SPACE: "space"}
+    assert [names[c] for c in unicode.classes()] == [reference.kind(chr(c)) for c in range(0x110000)]
