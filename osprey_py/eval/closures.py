@@ -37,7 +37,10 @@ def register_variables(variables: dict[str, core.Var]) -> None:
 
 
 def core_of(f: Any) -> core.Function | None:
-    code = getattr(f, "__code__", None)
+    return of_code(getattr(f, "__code__", None))
+
+
+def of_code(code: CodeType | None) -> core.Function | None:
     return _functions.get(code) if code is not None else None
 
 

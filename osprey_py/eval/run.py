@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 from osprey_py.check.core import Program
 from osprey_py.kernel.fault import MathFault
 from osprey_py.source.diagnostic import Diagnostic, Label
+from osprey_py.source.span import Span
 
 if TYPE_CHECKING:
     from osprey_py.eval.unit import Unit
@@ -71,8 +72,8 @@ def _run(program: Program, world: Any) -> int:
             world.runtime.barrier()
         except MemoryError:
             raise MathFault("out of memory", program_span(program), recoverable=False) from None
-        except RecursionError:
-            raise MathFault("recursion too deep", program_span(program), recoverable=False) from None
+        except RecursionError as e:
+            raise MathFault("recursion too deep", _deepest(e) or program_span(program), recoverable=False) from None
         except NameError as e:
             raise _read_too_early(unit, e) from None
         except MathFault as fault:
@@ -86,6 +87,19 @@ def _run(program: Program, world: Any) -> int:
     return 0 if finish(world) else 1
 
 
+def _deepest(e: BaseException) -> Span | None:
+    """The innermost function of the program that an exception went through."""
+    from osprey_py.eval.closures import of_code
+
+    found = None
+    at = e.__traceback__
+    while at is not None:
+        function = of_code(at.tb_frame.f_code)
+        found = function.span if function is not None else found
+        at = at.tb_next
+    return found
+
+
 def _read_too_early(unit: Unit, e: NameError) -> MathFault:
     """A function that reads a file-scope `let` was called before the `let` had run."""
     for v, name in unit.global_lets.items():
@@ -94,7 +108,7 @@ def _read_too_early(unit: Unit, e: NameError) -> MathFault:
     raise e
 
 
-def program_span(program: Program) -> Any:
+def program_span(program: Program) -> Span:
     """A span for faults that have no place of their own: the main function's, or the first statement's."""
     if program.main is not None:
         return program.functions[program.main].span

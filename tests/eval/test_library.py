@@ -105,7 +105,7 @@ def shown(name, *args):
     ],
 )
 def test_text(name, args, want):
-    """B1, B2"""
+    """B1.2, B1.3, B2.1, B2.3"""
     assert shown(name, *args) == want
 
 
