@@ -66,8 +66,15 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(_unknown(args[0]), file=sys.stderr)
         return 2
     command: Callable[[list[str]], int] = import_module(f"osprey_py.cli.{args[0]}").main
+    from osprey_py.source.diagnostic import OspreyError
+
     try:
         return command(args[1:])
+    except OspreyError as error:
+        from osprey_py.cli.options import report
+
+        report(error.diagnostics)
+        return 1
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:

@@ -1,0 +1,114 @@
+"""The command line: exit codes 0, 1 and 2, one clear sentence each, never a traceback."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from osprey_py import CONTRACT_VERSION, __version__
+from osprey_py.cli.main import COMMANDS
+
+
+def osprey(*args: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "osprey_py.cli.main", *args]
+    return subprocess.run(command, capture_output=True, text=True, encoding="utf-8", cwd=cwd, timeout=120, check=False)
+
+
+def test_version_and_help() -> None:
+    assert osprey("--version").stdout == f"osprey {__version__} (contract {CONTRACT_VERSION})\n"
+    text = osprey("--help")
+    assert text.returncode == 0 and all(f"  {name}" in text.stdout for name in COMMANDS)
+    for name in COMMANDS:
+        assert osprey(name, "--help").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["rum"], "did you mean `osprey run`"),
+        (["hello.osp"], "osprey run hello.osp"),
+        (["run"], "which program?"),
+        (["run", "--threads", "0", "x.osp"], "not a whole number of at least 1"),
+        (["run", "--colour", "x.osp"], "unrecognized arguments: --colour"),
+        (["run", "--device", "abacus", "x.osp"], "no device `abacus`"),
+        (["conform", "--device", "abacus"], "no device `abacus`"),
+        (["diff", "a"], "required: B"),
+    ],
+)
+def test_a_wrong_command_line_is_exit_code_2(tmp_path: Path, args: list[str], said: str) -> None:
+    (tmp_path / "x.osp").write_text("print(1)\n")
+    result = osprey(*args, cwd=tmp_path)
+    assert (result.returncode, result.stdout) == (2, "")
+    assert said in result.stderr and "Traceback" not in result.stderr
+
+
+def test_run_gives_the_program_what_follows_its_path(tmp_path: Path) -> None:
+    (tmp_path / "x.osp").write_text('args() |> forEach(fn(a) => print(a))\nprint("on ${gpuDevice()}")\n')
+    result = osprey("run", "--device", "oracle", "--threads", "2", "x.osp", "--threads", "--help", cwd=tmp_path)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "--threads\n--help\non oracle\n", "")
+
+
+def test_a_wrong_program_is_exit_code_1(tmp_path: Path) -> None:
+    (tmp_path / "x.osp").write_text("print(missing)\n")
+    for command in ("run", "check"):
+        result = osprey(command, "x.osp", cwd=tmp_path)
+        assert result.returncode == 1 and result.stderr.startswith("error[E0101]")
+    for command in ("run", "check"):
+        result = osprey(command, "nowhere.osp", cwd=tmp_path)
+        assert result.returncode == 1 and "nowhere.osp" in result.stderr and "Traceback" not in result.stderr
+
+
+def test_a_kernel_that_is_refused_at_its_launch_is_a_diagnostic(tmp_path: Path) -> None:
+    program = """
+        fn h(x: int) = length("${x}")
+        fn go(f) = gpuIota(4) |> gpuMap(fn(x) => f(x) + 1)
+        print(fromGpu(go(h)))
+    """
+    (tmp_path / "x.osp").write_text(program)
+    result = osprey("run", "x.osp", cwd=tmp_path)
+    assert result.returncode == 1 and "error[E03" in result.stderr and "Traceback" not in result.stderr
+
+
+def test_check_says_how_many_kernels_are_pure(tmp_path: Path) -> None:
+    (tmp_path / "x.osp").write_text("print(gpuFold(gpuMap(gpuIota(9), fn(x) => x * x), 0, fn(a, b) => a + b))\n")
+    assert osprey("check", "--stats", "x.osp", cwd=tmp_path).stdout == "GPU kernels: 2 pure\n"
+
+
+def test_check_as_json(tmp_path: Path) -> None:
+    (tmp_path / "x.osp").write_text("print(missing)\n")
+    result = osprey("check", "--json", "x.osp", cwd=tmp_path)
+    (found,) = json.loads(result.stdout)
+    assert (result.returncode, result.stderr) == (1, "")
+    assert (found["code"], found["path"], found["line"], found["column"]) == ("E0101", "x.osp", 1, 7)
+
+
+def test_plan_lists_launches_with_their_places(tmp_path: Path) -> None:
+    (tmp_path / "x.osp").write_text(
+        "let b = gpuMap(gpuIota(9), fn(x) => x * x)\nprint(gpuFold(b, 0, fn(a, x) => a + x))\n"
+    )
+    result = osprey("run", "--plan", "x.osp", cwd=tmp_path)
+    assert result.stdout == "204\n"
+    assert "x.osp:2" in result.stderr and "launches" in result.stderr
+
+
+def trace(path: Path, *lines: object) -> str:
+    path.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
+    return str(path)
+
+
+def test_diff(tmp_path: Path) -> None:
+    ids = {"ids": [1, 2]}
+    a = trace(tmp_path / "a", ids, {"step": 0, "id": 7, "logits": ["0x1.0p+0", "0x1.8p+1"]})
+    b = trace(tmp_path / "b", ids, {"step": 0, "id": 7, "logits": ["0x1.0p+0", "0x1.8p+2"]})
+    short = trace(tmp_path / "c", ids)
+    assert osprey("diff", a, a).stdout.startswith("identical: 2 lines, ")
+    result = osprey("diff", a, b)
+    assert result.returncode == 1
+    assert result.stdout == "line 2: step 0, logits[1]: A 0x1.8p+1  B 0x1.8p+2\n"
+    assert "only A has it" in osprey("diff", a, short).stdout
+    gone = osprey("diff", a, str(tmp_path / "gone"))
+    assert gone.returncode == 1 and "cannot read" in gone.stderr
