@@ -37,8 +37,9 @@ class Watcher(Protocol):
 @dataclass(slots=True)
 class Recipe:
     """A step to be bound. kinds: of the inputs. temporary: the result is for this plan alone.
-    Values nobody reads after this step: `spent` are temporaries; `taken` is data that dies here; `let_go` may share their
-    block with others. over: which of the first two the output may take the memory of, when it has as many elements."""
+    Values nobody reads after this step: `spent` are temporaries; `taken` is data that dies here; `let_go` may share
+    their block with others. over: which of the first two the output may take the memory of, when it has as many
+    elements."""
 
     group: Group
     kinds: tuple[Kind, ...]
@@ -55,8 +56,8 @@ class Recipe:
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Plan:
-    """segments: the recipes up to the last that may fault, and the rest. kept: nodes whose results stay;
-    postponed: nodes that stay pending.
+    """segments: the recipes up to the last that may fault, and, where these take data that dies, the rest. kept:
+    nodes whose results stay; postponed: nodes that stay pending.
     reasons: why a node nobody asked for is stored."""
 
     segments: tuple[tuple[Recipe, ...], tuple[Recipe, ...]]
@@ -275,7 +276,8 @@ def make_plan(shape: Shape, fused: Fused, types: tuple[Ty, ...]) -> Plan:
         for v in group.inputs:
             last[v] = at
     split = 1 + max((at for at, g in enumerate(groups) if g.risky), default=-1)
-    shared = {v for g in groups if g.part is not None for v in (g.value, *g.inputs)}
+    appends = [g for g in groups if g.part is not None]
+    shared = {g.value for g in appends} | {g.extent for g in appends if g.part == 0}
     stays = {p for p in range(count) if shape.needed[p]} - fused.postponed
     recipes: list[Recipe] = []
     for at, group in enumerate(groups):
