@@ -85,7 +85,7 @@ class Nest:
         self._places = {n: k for k, n in enumerate(self.questions.nodes)}
 
     def facts(self, lengths: Sequence[int], uniforms: Sequence[int | float | bool], n: int) -> Ranges:
-        """What is known of a launch of n > 0 elements."""
+        """What is known of a launch of n > 0 elements. Of a uniform given as a float nothing is."""
         return self.questions.answer(lengths, uniforms, n)
 
     def key(self, facts: Ranges) -> Hashable:

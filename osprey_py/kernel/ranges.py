@@ -30,6 +30,7 @@ class Range:
 Bounds = Affine | Range
 
 _BINDERS = frozenset({"fold", "loop", "call"})
+_DECIDED_BY = frozenset("load inrange table fold loop call select rare uquot urem lt le eq ne".split())
 
 
 class Questions:
@@ -37,7 +38,7 @@ class Questions:
     kernel."""
 
     def __init__(self, kernel: Lowered) -> None:
-        order = tuple(walk(kernel.roots))
+        order = self._order = tuple(walk(kernel.roots))
         self.nodes = tuple(n for n in order if n.type is not FLOAT)
         """The ints and bools, operands first."""
         self.opaque = {n for n in self.nodes if n.op in _BINDERS or any(a.type is FLOAT for a in n.args)}
@@ -53,6 +54,21 @@ class Questions:
             for acc, init, following in zip(attr.accs, inits, nexts, strict=True):
                 if acc.type is BOOL:
                     self.flags[acc] = (init, following)
+
+    def deciding(self, uniforms: Sequence[int]) -> tuple[int, ...]:
+        """Those of the uniforms that places, lengths of folds, quotients and choices depend on. The others are only
+        computed with: not to know them costs a check at most."""
+        found = []
+        for k in uniforms:
+            reached = {n for n in self._order if n.op == "uniform" and n.attr == k}
+            for n in self._order:
+                operands = n.args[:1] if n.op in ("fold", "select", "rare") else n.args
+                if not reached.isdisjoint(operands) and n.op in _DECIDED_BY:
+                    found.append(k)
+                    break
+                if n.type is not FLOAT and not reached.isdisjoint(n.args):
+                    reached.add(n)
+        return tuple(found)
 
     def answer(self, lengths: Sequence[int], uniforms: Sequence[int | float | bool], n: int) -> Ranges:
         """The facts of a launch of n > 0 elements."""

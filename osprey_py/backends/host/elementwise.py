@@ -7,6 +7,7 @@ shape share a function and differ in the numbers it is given."""
 from __future__ import annotations
 
 import ctypes
+import math
 import struct
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
@@ -53,7 +54,7 @@ class Entry:
 
 
 class Elementwise:
-    """The code of one kernel. kernel: None for an accumulate step."""
+    """The code of one kernel. kernel: None for an accumulate step. versions: by shape; entries: by integers."""
 
     def __init__(self, op: StepOp, kernel: Lowered | None, kinds: tuple[Kind, ...], nests: bool = True) -> None:
         """nests: False leaves out everything that relies on a launch's integers, vectors included."""
@@ -62,10 +63,12 @@ class Elementwise:
         self.kinds = kinds
         uniforms = () if kernel is None else kernel.uniforms
         self._packer = Packer(len(kinds), uniforms)
-        self._integers = tuple(k for k, t in enumerate(uniforms) if t is not FLOAT)
         self._nest = Nest(kernel) if nests and op == "map" and kernel is not None and not kernel.general else None
-        self._versions: dict[Hashable, Version] = {}
-        self._entries: dict[tuple[object, ...], Entry] = {}
+        integers = tuple(k for k, t in enumerate(uniforms) if t is not FLOAT)
+        self._deciding = () if self._nest is None else self._nest.questions.deciding(integers)
+        self._unknown = frozenset(integers) - set(self._deciding)
+        self.versions: dict[Hashable, Version] = {}
+        self.entries: dict[tuple[object, ...], Entry] = {}
         self._plain: Version | None = None
         self._structure: str | None = None
 
@@ -80,12 +83,12 @@ class Elementwise:
             address, numbers, grain = self._scalar().address, b"", step.n
         else:
             uniforms = step.uniforms
-            key = (step.n, *(len(s.data) for s in inputs), *(uniforms[k] for k in self._integers))
-            entry = self._entries.get(key)
+            key = (step.n, *(len(s.data) for s in inputs), *(uniforms[k] for k in self._deciding))
+            entry = self.entries.get(key)
             if entry is None:
-                if len(self._entries) >= MOST_REMEMBERED:
-                    self._entries.clear()
-                entry = self._entries[key] = self._look(self._nest, step, inputs)
+                if len(self.entries) >= MOST_REMEMBERED:
+                    self.entries.clear()
+                entry = self.entries[key] = self._look(self._nest, step, inputs)
             address, numbers, grain = entry.address, entry.numbers, entry.grain
         return address, self._packer.pack(frame, position, step, inputs, numbers), grain
 
@@ -128,15 +131,16 @@ class Elementwise:
 
     def _look(self, nest: Nest, step: Step, inputs: tuple[Storage, ...]) -> Entry:
         lengths = [s.length for s in inputs]
-        facts = nest.facts(lengths, step.uniforms, step.n)
+        known = [math.nan if k in self._unknown else u for k, u in enumerate(step.uniforms)]
+        facts = nest.facts(lengths, known, step.n)
         digits = facts.digits(None)
         extent = digits[0].extent if digits else 1
         how = vectors.widths(nest.kernel, machine().lanes, extent)
         key = (nest.key(facts), how)
-        version = self._versions.get(key)
+        version = self.versions.get(key)
         if version is None:
-            if len(self._versions) < MOST_SHAPES:
-                version = self._versions[key] = self._version(repr(key), lambda: self._text(nest.shape(facts), how))
+            if len(self.versions) < MOST_SHAPES:
+                version = self.versions[key] = self._version(repr(key), lambda: self._text(nest.shape(facts), how))
             else:
                 version = self._scalar()
         numbers = nest.numbers(facts, version.numbers)
