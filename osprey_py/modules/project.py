@@ -208,8 +208,11 @@ class _Loader:
         for path in self._index(folder).get(namespace, ()):
             if path.resolve() == entry_path:
                 continue
+            before = len(self.project.diagnostics)
             file = self.read(path, show=self._shown(path))
-            if file is not None and not any(program_parts(file)):
+            if file is not None and any(program_parts(file)):
+                del self.project.diagnostics[before:]
+            elif file is not None:
                 files.append(LoadedFile(file, namespace, folder, self._file_space(namespace)))
         return files
 

@@ -105,6 +105,7 @@ def test_one_namespace_in_several_files(tmp_path: Path) -> None:
         {
             "part.osp": "namespace app;\nfn helper(x) = x + 1",
             "program.osp": "namespace app;\nfn main() = print(1)\nfn helper(x) = x",
+            "broken.osp": "namespace app;\nprint(1)\nlet x = (",
             "main.osp": "namespace app;\nfn main() = print(helper(1))",
         },
     )
