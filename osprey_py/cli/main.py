@@ -14,6 +14,7 @@ from io import TextIOWrapper
 COMMANDS = {
     "run": "run a program",
     "check": "check a program without running it: types, effects, purity of kernels",
+    "test": "run the tests in *.test.osp files",
     "conform": "compare a backend with the oracle, byte for byte",
     "diff": "say where two traces first differ",
 }

@@ -17,6 +17,7 @@ from osprey_py.source.diagnostic import Diagnostic, Label
 from osprey_py.source.span import Span
 
 if TYPE_CHECKING:
+    from osprey_py.eval.library.tests import Harness
     from osprey_py.eval.unit import Unit
 
 T = TypeVar("T")
@@ -45,12 +46,15 @@ def run_program(
     stderr: TextIO | None = None,
     stdin: TextIO | None = None,
     test_filter: str | None = None,
+    harness: Harness | None = None,
 ) -> int:
-    """Run startup code and main. 0, 1 (a fault, or a failed test), or what the program gives to `exit`."""
+    """Run startup code and main. 0, 1 (a fault, or a failed test), or what the program gives to `exit`.
+    test_filter: run the tests whose names contain it. harness: where they report, when files share one."""
     from osprey_py.eval.world import World
 
     words = tuple(word.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for word in args)
     world = World(runtime, stdout or sys.stdout, stderr or sys.stderr, stdin or sys.stdin, words)
+    world.tests = harness
     if test_filter is not None:
         world.extra["filter"] = test_filter
     return on_big_stack(lambda: _run(program, world))

@@ -112,3 +112,34 @@ def test_diff(tmp_path: Path) -> None:
     assert "only A has it" in osprey("diff", a, short).stdout
     gone = osprey("diff", a, str(tmp_path / "gone"))
     assert gone.returncode == 1 and "cannot read" in gone.stderr
+
+
+def test_osprey_test_runs_a_folder_as_one_stream(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "a.test.osp").write_text(
+        'test("adds", fn() => expect(1 + 1, 2))\ntest("differs", fn() => expect(1, 2))\n'
+    )
+    (tmp_path / "deep" / "b.test.osp").write_text(
+        'test("folds", fn() => expect(gpuFold(gpuIota(4), 0, fn(a, b) => a + b), 6))\n'
+    )
+    (tmp_path / "other.osp").write_text("print(1)\n")
+    result = osprey("test", cwd=tmp_path)
+    assert result.returncode == 1
+    assert result.stdout == (
+        "# a.test.osp\nok 1 - adds\nnot ok 2 - differs\n  # expected 2, got 1\n# deep/b.test.osp\nok 3 - folds\n"
+        "1..3\n# tests=3 passed=2 failed=1 skipped=0\n"
+    )
+    filtered = osprey("test", "--filter", "fold", ".", cwd=tmp_path)
+    assert filtered.returncode == 0 and "# tests=3 passed=1 failed=0 skipped=2" in filtered.stdout
+    assert osprey("test", "deep", cwd=tmp_path).returncode == 0
+
+
+def test_osprey_test_counts_files_that_end_early(tmp_path: Path) -> None:
+    (tmp_path / "a.test.osp").write_text('test("x", fn() => expect(1, 1))\nprint(intDiv(1, 0))\n')
+    (tmp_path / "b.test.osp").write_text("print(missing)\n")
+    result = osprey("test", cwd=tmp_path)
+    assert result.returncode == 1 and "# tests=3 passed=1 failed=2 skipped=0" in result.stdout
+    assert "E0502" in result.stderr and "E0101" in result.stderr
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert osprey("test", "empty", cwd=tmp_path).returncode == 1

@@ -16,8 +16,8 @@ from osprey_py.kernel.fault import MathFault
 
 @dataclass(slots=True)
 class Harness:
-    """name_filter: run only tests whose name contains it. failures: complaints of the running test, or of the file
-    outside of tests."""
+    """failures: complaints of the running test, or of the file outside of tests. shared: several files report into it,
+    and who started them says the plan and the summary."""
 
     count: int = 0
     passed: int = 0
@@ -25,6 +25,16 @@ class Harness:
     stray: int = 0
     running: str | None = None
     failures: list[str] = field(default_factory=list)
+    shared: bool = False
+
+    @property
+    def failed(self) -> int:
+        return self.count - self.passed - self.skipped
+
+    def summary(self) -> str:
+        """The plan and the counts."""
+        counts = f"passed={self.passed} failed={self.failed} skipped={self.skipped}"
+        return f"1..{self.count}\n# tests={self.count} {counts}"
 
 
 def harness(w: World) -> Harness:
@@ -78,12 +88,10 @@ def run_test(w: World, name: str, body: Callable[[], Any]) -> tuple[()]:
 def finish(w: World) -> bool:
     """The plan and the summary, when there were tests. False when something failed."""
     h: Harness | None = w.tests
-    if h is None:
+    if h is None or h.shared:
         return True
-    failed = h.count - h.passed - h.skipped
-    _say(w, f"1..{h.count}")
-    _say(w, f"# tests={h.count} passed={h.passed} failed={failed} skipped={h.skipped}")
-    return failed == 0 and h.stray == 0
+    _say(w, h.summary())
+    return h.failed == 0 and h.stray == 0
 
 
 def _fail(w: World, text: str) -> None:
