@@ -20,6 +20,7 @@ from osprey_py.kernel.ir import (
     LoopAttr,
     Node,
     const,
+    index,
     inrange,
     length,
     load,
@@ -258,7 +259,9 @@ def inline(consumer: Kernel, slot: int, producer: Kernel, *, same_extent: bool) 
     merged = rewrite_kernel(consumer, rule)
     result = merged.result
     if risky:
-        result = seq([copies.at(p) for p in places if p.op == "index"][:1], result)
+        # What is read nowhere is evaluated all the same: strict evaluation would have.
+        own = [p for p in places if p.op == "index"][:1] or ([] if places else [index()])
+        result = seq([copies.at(p) for p in own], result)
     return Inlined(
         replace(
             merged,
