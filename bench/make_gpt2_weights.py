@@ -47,10 +47,11 @@ def noise(stream: int, count: int, deviation: float) -> Iterator[npt.NDArray[np.
 
 def encode(values: npt.NDArray[np.float64], dtype: str) -> bytes:
     """Rounded to nearest even in the storage type; BF16 by way of F32."""
-    if dtype == "BF16":
-        bits = values.astype("<f4").view("<u4").astype(np.uint64)
-        return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype("<u2").tobytes()
-    return values.astype({"F64": "<f8", "F32": "<f4", "F16": "<f2"}[dtype]).tobytes()
+    with np.errstate(over="ignore"):  # what is too large becomes infinite
+        if dtype == "BF16":
+            bits = values.astype("<f4").view("<u4").astype(np.uint64)
+            return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype("<u2").tobytes()
+        return values.astype({"F64": "<f8", "F32": "<f4", "F16": "<f2"}[dtype]).tobytes()
 
 
 def shapes(layers: int, width: int, vocab: int, context: int) -> dict[str, tuple[int, ...]]:

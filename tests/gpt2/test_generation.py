@@ -142,3 +142,21 @@ def test_on_a_terminal_the_text_appears_as_it_is_made() -> None:
     assert shown == head + text + "generated 20 tokens\n"
     assert "\ufffd" in text
     assert len(pieces) > 5
+
+
+@pytest.mark.parametrize(
+    ("deviation", "dtype", "logit"),
+    [("0", "F32", "0x0.0p+0"), ("1e5", "F16", "nan"), ("1e150", "F64", "nan")],
+)
+def test_equal_scores_and_scores_that_are_no_numbers(tmp_path: Path, deviation: str, dtype: str, logit: str) -> None:
+    """Of equal scores the lowest token wins; with NaN everywhere nothing is higher than the first. Infinities on the
+    way (F16 weights that overflow, products that do) change nothing of that."""
+    folder = make_weights(
+        tmp_path, f"--layers 1 --width 64 --vocab 270 --context 8 --deviation {deviation} --dtype {dtype}"
+    )
+    mine = trace(tmp_path / "a", folder, "to be", 3)
+    assert mine == reference_trace(tmp_path / "b", folder, "to be", 3)
+    assert mine == trace(tmp_path / "c", folder, "to be", 3, "--no-kv-cache")
+    last = json.loads(mine.split(b"\n")[3])
+    assert last["id"] == 0
+    assert set(last["logits"]) == {logit}
