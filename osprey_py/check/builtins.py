@@ -3,7 +3,7 @@
 Signatures are written in the language's own type syntax, with three additions:
   `<T: number>`   the set of types a variable may be: number = {int, float}, element = {int, float, bool},
                   sized = {string, List, Map, Iterator}; `<S: sequence<T>>` = List<T> or Iterator<T> (List when left open);
-                  a bare variable is unrestricted
+                  `equal` = what `==` compares; a bare variable is unrestricted
   `pure (T) -> U` a kernel slot: the argument's function type must have no effects, IO included
   `!e` / `!IO`    an effect variable (what the function argument performs, the call performs) / the effect IO
 A signature without parameters is a constant. A test fails when a name here has no implementation in eval/.
@@ -111,15 +111,15 @@ SIGNATURES: dict[str, str] = {
     "listPrepend": "<T>(List<T>, T) -> List<T>",
     "listConcat": "<T>(List<T>, List<T>) -> List<T>",
     "listReverse": "<T>(List<T>) -> List<T>",
-    "listContains": "<T>(List<T>, T) -> bool",
+    "listContains": "<T: equal>(List<T>, T) -> bool",
     "listSlice": "<T>(List<T>, int, int) -> List<T>",
     "forEachList": "<T>(List<T>, (T) -> Unit !e) -> Unit !e",
     "Map": "<K, V>() -> Map<K, V>",
-    "mapGet": "<K, V>(Map<K, V>, K) -> Result<V, Error>",
-    "mapSet": "<K, V>(Map<K, V>, K, V) -> Map<K, V>",
-    "mapContains": "<K, V>(Map<K, V>, K) -> bool",
-    "mapRemove": "<K, V>(Map<K, V>, K) -> Map<K, V>",
-    "mapMerge": "<K, V>(Map<K, V>, Map<K, V>) -> Map<K, V>",
+    "mapGet": "<K: equal, V>(Map<K, V>, K) -> Result<V, Error>",
+    "mapSet": "<K: equal, V>(Map<K, V>, K, V) -> Map<K, V>",
+    "mapContains": "<K: equal, V>(Map<K, V>, K) -> bool",
+    "mapRemove": "<K: equal, V>(Map<K, V>, K) -> Map<K, V>",
+    "mapMerge": "<K: equal, V>(Map<K, V>, Map<K, V>) -> Map<K, V>",
     "mapKeys": "<K, V>(Map<K, V>) -> List<K>",
     "mapValues": "<K, V>(Map<K, V>) -> List<V>",
     "range": "(int, int) -> Iterator<int>",
@@ -145,8 +145,8 @@ SIGNATURES: dict[str, str] = {
     "randomBelow": "(int) -> int !IO",
     # --- tests ----------------------------------------------------------------------------------------------------
     "test": "(string, () -> Unit !IO) -> Unit !IO",
-    "expect": "<T>(T, T) -> Unit !IO",
-    "check": "<T>(string, T, T) -> Unit !IO",
+    "expect": "<T: equal>(T, T) -> Unit !IO",
+    "check": "<T: equal>(string, T, T) -> Unit !IO",
     "checkAll": "(string, List<bool>) -> Unit !IO",
     "expectAll": "(List<bool>) -> Unit !IO",
     "expectTrue": "(bool) -> Unit !IO",

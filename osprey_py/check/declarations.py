@@ -15,7 +15,7 @@ from osprey_py.check.context import ConstructorDef, Context, EffectDef, Operatio
 from osprey_py.check.effects import EffVar
 from osprey_py.check.names import quiet_look
 from osprey_py.check.scc import components
-from osprey_py.check.terms import TCon, Term, TVar, prune
+from osprey_py.check.terms import TCon, Term, TFun, TVar, head, prune, walk
 from osprey_py.check.unify import Mismatch
 from osprey_py.check.written_types import Reading, read_type, tell_element
 from osprey_py.modules.declare import lone_variant
@@ -128,6 +128,10 @@ class _Group:
             typedef.hidden = tuple(self.hidden)
             typedef.bounds = list(self.bounds)
         self._settle_kinds()
+        if any(
+            _holds_incomparable(self.cx, f) for d in self.defs for c in d.constructors.values() for _, f in c.fields
+        ):
+            self.cx.unifier.incomparable.update(d.name for d in self.defs)
 
     def _arrow(self, row: Row | None) -> EffVar:
         e = EffVar(_GENERIC)
@@ -196,6 +200,11 @@ class _Group:
                         tell_element(self.cx, a, span, typedef.name)
                         return
                     changed = changed or isinstance(a, TVar)
+
+
+def _holds_incomparable(cx: Context, field: Term) -> bool:
+    """A function or a buffer anywhere in a field (L6.15)."""
+    return any(isinstance(t, TFun) or head(t) in cx.unifier.incomparable for t in walk(field))
 
 
 def _operations(cx: Context, s: Symbol) -> None:

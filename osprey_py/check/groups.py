@@ -77,6 +77,11 @@ class _Group:
             function_body(cx, p.decl, t.params, t.result, t.eff, env, p.decl.name.text, tparams)
         general = [(p, self._other(p, recursive)) for p in others]
         run_retries(cx, 0, True)
+        for p, is_general in general:
+            for s in p.symbols:
+                plain = cx.globals[s].scheme
+                if plain is not None and (recursive or not is_general):
+                    lower(plain.type, 0)
         schemes = (cx.globals[s].scheme for p, is_general in general if is_general for s in p.symbols)
         self._default([*(t for _, t, _ in envs), *(scheme.type for scheme in schemes if scheme is not None)])
         cx.level = 0
@@ -89,8 +94,6 @@ class _Group:
                     continue
                 if is_general and not recursive:
                     cx.globals[s].scheme = generalise(scheme.type, 0)
-                else:
-                    lower(scheme.type, 0)
         cx.open = [v for v in cx.open if v.ref is None and v.level == 0]
 
     def _begin(self, p: Placed) -> tuple[Env, TFun, dict[str, TVar]]:

@@ -132,6 +132,7 @@ def list_(cx: Context, expr: ast.ListLiteral, env: Env, expected: Term | None) -
 
 def map_(cx: Context, expr: ast.MapLiteral, env: Env, expected: Term | None) -> Term:
     key, value = cx.fresh(), cx.fresh()
+    cx.unifier.require(key, Need("equal", "", (), expr.span))
     first = expr.entries[0] if expr.entries else None
     for k, v in expr.entries:
         is_first = first is not None and first[0] is k
@@ -346,5 +347,5 @@ def is_function_name(cx: Context, expr: ast.Expr, env: Env) -> bool:
         return False
     target = cx.side.targets.get(expr)
     if isinstance(target, (Local, Global)):
-        return target.cell is None and (isinstance(target, Local) or target.symbol.what == "function")
+        return target.cell is None
     return isinstance(target, ConstructorDef) or (isinstance(target, str) and SIGNATURES[target].find("(") >= 0)

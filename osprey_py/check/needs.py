@@ -9,7 +9,7 @@ from osprey_py.check.context import Context
 from osprey_py.check.infer_names import field_names, field_type, loosen
 from osprey_py.check.mismatch import is_element, result_help
 from osprey_py.check.showing import Shower
-from osprey_py.check.terms import Need, TCon, Term, TVar, is_con, prune
+from osprey_py.check.terms import Need, TCon, Term, TVar, head, is_con, prune
 from osprey_py.check.unify import Mismatch
 from osprey_py.check.written_types import tell_element
 from osprey_py.source.span import Span
@@ -81,7 +81,8 @@ def tell_need(cx: Context, t: Term, need: Need, m: Mismatch | None) -> None:
             help = "read an element of a buffer with `gpuGet(b, i)`"
         cx.tell("E0204", f"`{shown}` cannot be indexed", span, "this index reads nothing", asked, help=help)
     elif need.kind == "equal":
-        what = "functions" if not isinstance(prune(t), TCon) else "buffers" if is_con(t, "GpuBuffer") else "iterators"
+        names = {"GpuBuffer": "buffers", "function": "functions"}
+        what = names.get(head(t), f"values of `{shown}`")
         cx.tell(
             "E0218",
             f"{what} cannot be compared",
@@ -89,4 +90,5 @@ def tell_need(cx: Context, t: Term, need: Need, m: Mismatch | None) -> None:
             f"this compares `{shown}`",
             asked,
             help="compare what `fromGpu` gives" if what == "buffers" else "",
+            notes=() if what in names.values() else ("it holds a function or a buffer",),
         )

@@ -97,7 +97,9 @@ class _Reader:
             if self.peek() == ":":
                 self.next()
                 kind = self.next()
-                if kind == "sequence":
+                if kind == "equal":
+                    v.needs = {("equal", ""): Need("equal", "", (), NO_SPAN)}
+                elif kind == "sequence":
                     v.kind = SEQUENCE
                     self.next("<")
                     waiting.append((v, self.at))

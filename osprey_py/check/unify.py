@@ -43,8 +43,9 @@ class Mismatch(Exception):
 
 
 class Unifier:
-    """read_field: the type of a field of a known type, None (after telling) where it has none.
-    tell_need: reports a requirement that a known type does not meet."""
+    """incomparable: the named types that hold functions or buffers. read_field: the type of a field of a known type, None
+    (after telling) where it has none. tell_need: reports a requirement that a known
+    type does not meet."""
 
     def __init__(
         self,
@@ -53,6 +54,7 @@ class Unifier:
     ) -> None:
         self._read_field = read_field
         self._tell_need = tell_need
+        self.incomparable = {"GpuBuffer"}
         self.flows = Flows(self._same_args, lower_args)
         self.where: Span | None = None
 
@@ -154,7 +156,7 @@ class Unifier:
             else:
                 self._tell_need(t, need, None)
         elif need.kind == "equal":
-            if isinstance(t, TFun) or (isinstance(t, TCon) and t.name in ("GpuBuffer", "Iterator")):
+            if isinstance(t, TFun) or (isinstance(t, TCon) and t.name in self.incomparable):
                 self._tell_need(t, need, None)
             else:
                 for child in children(t):
