@@ -55,6 +55,8 @@ class _Array:
         self.numbers: list[Scalar] = []
         self.extents = [self.pick(*EXTENTS) for _ in range(self.pick(1, 2, 2, 3))]
         self.terms = self.pick(0, 1, 3, 8, 18)
+        self.turns: list[Node] = []
+        """Indices of the folds around, outermost first."""
         self.n = int(np.prod(self.extents))
         if self.n > 4000:
             self.extents = self.extents[:2]
@@ -90,6 +92,7 @@ class _Array:
             parts.append((op("quot", INT, k, self.number(unit)), self.terms // unit))
         elif k is not None:
             parts.append((k, self.terms))
+        parts += [(outer, self.terms) for outer in self.turns[:-1]]
         self.draw(st.randoms(use_true_random=False)).shuffle(parts)
         parts = parts[: self.pick(1, 2, 3, 4)]
         at: Node | None = None
@@ -126,7 +129,9 @@ class _Array:
     def fold(self, depth: int) -> Node:
         j, acc = Bound(INT, "j"), Bound(FLOAT, "acc")
         count = self.pick(self.number(self.terms), op("imin", INT, self.digit(0), const(self.terms)))
+        self.turns.append(var(j))
         following = op(self.pick("fadd", "fmax", "fadd"), FLOAT, var(acc), self.term(var(j), depth))
+        self.turns.pop()
         return fold(count, j, (acc,), (const(self.pick(0.0, -0.0, 1.5)),), (following,))[0]
 
 

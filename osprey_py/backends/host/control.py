@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from osprey_py.backends.host import rows
+from osprey_py.backends.host.counting import counted
 from osprey_py.backends.host.operations import choose
 from osprey_py.backends.host.text import Scope, Slot, Value, literal, llvm_type, suffix
 from osprey_py.kernel.ir import BOOL, FLOAT, INT, MAX_DEPTH, Bound, Node, Ty, fold_parts, loop_parts
@@ -33,31 +35,26 @@ def fold(e: Expressions, node: Node, s: Scope, width: int) -> Value:
     accs = [f.slot(a.type, width) for a in attr.accs]
     for acc, init in zip(accs, inits, strict=True):
         acc.write(s, e.at_width(init, s, width))
-    counter = f.slot(INT)
-    counter.write(s, literal(0))
-    body, done = f.block("fold"), f.block("folded")
-    digits = e.folds.get(attr.index, ())
-    bits = e.placement.bound_bits((attr.index, *digits, *attr.accs))
-    inner = Scope(f, s, binds=bits, width=s.width, mask=s.mask, lane=s.lane)
-    inner.open(body)
-    i = counter.read(inner)
-    inner.variables[attr.index] = i
-    _cut(e, attr.index, inner, i)
-    for bound, acc in zip(attr.accs, accs, strict=True):
-        inner.variables[bound] = acc.read(inner)
-    values = [e.at_width(x, inner, width) for x in nexts]
-    if n.width > 1:
-        wide = inner.widen(i, width)
-        live = inner.define(BOOL, width, f"icmp slt {n.llvm} {wide}, {n}")
-        values = [choose(inner, live, v, inner.variables[bound]) for v, bound in zip(values, attr.accs, strict=True)]
-    for acc, v in zip(accs, values, strict=True):
-        acc.write(inner, v)
-    following = inner.define(INT, 1, f"add nuw nsw i64 {i}, 1")
-    counter.write(inner, following)
-    inner.branch(inner.define(BOOL, 1, f"icmp slt i64 {following}, {last}"), body, done)
-    s.branch(s.define(BOOL, 1, f"icmp sgt i64 {last}, 0"), body, done)
-    s.absorb(inner)
-    s.label(done)
+    bits = e.placement.bound_bits((attr.index, *e.folds.get(attr.index, ()), *attr.accs))
+
+    def turn(inner: Scope, i: Value) -> None:
+        inner.variables[attr.index] = i
+        _cut(e, attr.index, inner, i)
+        for bound, acc in zip(attr.accs, accs, strict=True):
+            inner.variables[bound] = acc.read(inner)
+        values = [e.at_width(x, inner, width) for x in nexts]
+        if n.width > 1:
+            wide = inner.widen(i, width)
+            live = inner.define(BOOL, width, f"icmp slt {n.llvm} {wide}, {n}")
+            values = [choose(inner, live, v, inner.variables[b]) for v, b in zip(values, attr.accs, strict=True)]
+        for acc, v in zip(accs, values, strict=True):
+            acc.write(inner, v)
+
+    together = rows.along(e, s, nexts, attr.index) if width > 1 else []
+    if together:
+        rows.blocks(e, s, bits, last, together, width, turn)
+    else:
+        counted(s, bits, literal(0), last, 1, turn)
     return _results(s, node, accs)
 
 
@@ -88,7 +85,7 @@ def loop(e: Expressions, node: Node, s: Scope, width: int) -> Value:
     for slot, init in zip(state, inits, strict=True):
         slot.write(s, e.at_width(init, s, 1))
     head, body, done = f.block("loop"), f.block("step"), f.block("looped")
-    inner = Scope(f, s, binds=e.placement.bound_bits(attr.vars), width=s.width, mask=s.mask, lane=s.lane)
+    inner = Scope(f, s, binds=e.placement.bound_bits(attr.vars), width=s.width, mask=s.mask, live=s.live, lane=s.lane)
     inner.open(head)
     for bound, slot in zip(attr.vars, state, strict=True):
         inner.variables[bound] = slot.read(inner)
@@ -118,7 +115,7 @@ def once(e: Expressions, node: Node, s: Scope, emit: Callable[[Expressions, Node
         outer.once[node] = known, [f.slot(t) for t in e.result_types(node)]
     known, slots = outer.once[node]
     compute, have = f.block("once"), f.block("have")
-    inner = Scope(f, s, arm=s.arm, width=s.width, mask=s.mask, lane=s.lane)
+    inner = Scope(f, s, arm=s.arm, width=s.width, mask=s.mask, live=s.live, lane=s.lane)
     inner.open(compute)
     emit(e, node, inner, 1)
     for slot, value in zip(slots, inner.results[node], strict=True):
@@ -178,7 +175,7 @@ def any_lane(s: Scope, condition: Value) -> Value:
 
 
 def _inner_arm(e: Expressions, node: Node, i: int, s: Scope, width: int) -> Scope:
-    return Scope(e.function, s, arm=(node, i), width=width, mask=s.mask, lane=s.lane)
+    return Scope(e.function, s, arm=(node, i), width=width, mask=s.mask, live=s.live, lane=s.lane)
 
 
 def _arm(e: Expressions, node: Node, i: int, s: Scope, when: Value, result: Slot) -> None:

@@ -87,14 +87,20 @@ class Expressions:
             here = here.parent
         return None
 
-    def variable(self, bound: Bound, s: Scope) -> Value:
+    def bound(self, bound: Bound, s: Scope) -> Value | None:
+        """The variable's value, where a scope around binds it."""
         here: Scope | None = s
         while here is not None:
             found = here.variables.get(bound)
             if found is not None:
                 return found
             here = here.parent
-        raise KeyError(bound)
+        return None
+
+    def variable(self, bound: Bound, s: Scope) -> Value:
+        found = self.bound(bound, s)
+        assert found is not None
+        return found
 
     def proven(self, node: Node) -> bool:
         """The place that this load or table reads is always in range."""

@@ -159,9 +159,14 @@ def _load_row(e: Expressions, node: Node, s: Scope, width: int, row: Sum) -> Val
     ty = vector(_ELEMENTS[kind], width)
     if mask is None:
         return widen(s, s.raw(f"load {ty}, ptr {place}, align 1"), kind, width)
+    return widen(s, masked_load(s, place, kind, width, mask), kind, width)
+
+
+def masked_load(s: Scope, place: str, kind: Kind, width: int, mask: Value) -> str:
+    """Neighbouring elements as stored, from the lanes that count; zeros in the others."""
+    ty = vector(_ELEMENTS[kind], width)
     name = f"llvm.masked.load.v{width}{_NAMES[kind]}.p0"
-    raw = s.raw(f"call {ty} @{name}(ptr align 1 {place}, {mask.llvm} {mask}, {ty} zeroinitializer)")
-    return widen(s, raw, kind, width)
+    return s.raw(f"call {ty} @{name}(ptr align 1 {place}, {mask.llvm} {mask}, {ty} zeroinitializer)")
 
 
 def gather(s: Scope, places: str, element: str, width: int, mask: Value | None, align: int) -> str:

@@ -103,6 +103,26 @@ def _mulhigh(s: Scope, args: tuple[Value, ...]) -> Value:
     return _high(s, args[0], args[1], "zext")
 
 
+def _extreme(better: str, zeros: str) -> Emitter:
+    """IEEE 754-2019 minimum and maximum. The chosen one, or b where the comparison fails, which is right if b is NaN;
+    equal operands differ at most in a zero's sign, which `or` and `and` of their bits settle; a NaN in a wins.
+    (LLVM's own expansion has a longer chain from operand to result, which a fold waits for.)"""
+
+    def emit(s: Scope, args: tuple[Value, ...]) -> Value:
+        a, b = args
+        ints = llvm_type(INT, a.width)
+        plain = choose(s, s.define(BOOL, a.width, f"fcmp {better} {a.llvm} {a}, {b}"), a, b)
+        equal = s.define(BOOL, a.width, f"fcmp oeq {a.llvm} {a}, {b}")
+        left = s.raw(f"bitcast {a.llvm} {a} to {ints}")
+        right = s.raw(f"bitcast {a.llvm} {b} to {ints}")
+        bits = s.raw(f"{zeros} {ints} {left}, {right}")
+        zero = s.define(FLOAT, a.width, f"bitcast {ints} {bits} to {a.llvm}")
+        nan = s.define(BOOL, a.width, f"fcmp uno {a.llvm} {a}, {a}")
+        return choose(s, nan, a, choose(s, equal, zero, plain))
+
+    return emit
+
+
 def _divide(instruction: str) -> Emitter:
     """Lanes that do not count divide by one: they hold anything, and hardware traps."""
 
@@ -176,8 +196,8 @@ EMITTERS: dict[str, Emitter] = {
     "fmodi": _plain("frem"),
     "fneg": _plain("fneg"),
     "fabs": _intrinsic("fabs"),
-    "fmin": _intrinsic("minimum"),
-    "fmax": _intrinsic("maximum"),
+    "fmin": _extreme("olt", "or"),
+    "fmax": _extreme("ogt", "and"),
     "floor": _intrinsic("floor"),
     "ceil": _intrinsic("ceil"),
     "round": _intrinsic("roundeven"),

@@ -75,7 +75,8 @@ class Scope:
     """function: whose code it is. parent: the scope it is inside. opening: lines that come before `lines`.
     binds: the variables that change from one execution of it to the next, as bits; variables: their values.
     arm: the (node, operand) whose lazy branch it is.
-    width: lanes of what varies in it. mask: the lanes that count, where not all do. index: the launch index, where
+    width: lanes of what varies in it. mask: the lanes that count, where not all do, and live: how
+    many those are. index: the launch index, where
     this scope sets it. first: the lane digit in the first lane. lane: the lane at hand, in code that goes lane by
     lane. memo: values of nodes computed here; results: of those that have several; wide: scalars spread over lanes;
     sums: parts of addresses; once: what is computed at its first use only (control.once)."""
@@ -86,6 +87,7 @@ class Scope:
     arm: tuple[Node, int] | None = None
     width: int = 1
     mask: Value | None = None
+    live: Value | None = None
     index: Value | None = None
     first: Value | None = None
     lane: Value | None = None
@@ -189,6 +191,12 @@ class Function:
         name = self.fresh()
         self._slots.append(f"{name} = alloca {llvm_type(ty, width)}")
         return Slot(ty, width, name)
+
+    def array(self, n: int, element: str) -> str:
+        """The address of n elements on the stack."""
+        name = self.fresh()
+        self._slots.append(f"{name} = alloca [{n} x {element}]")
+        return name
 
     def text(self, head: str, body: Scope) -> str:
         lines = "\n".join((*self._slots, *body.opening, *body.lines))

@@ -138,8 +138,10 @@ class _Rows:
         spread = s.widen(place, width)
         s.index = s.define(INT, width, f"add {spread.llvm} {spread}, {lanes(range(width))}")
         if masked:
-            left = s.widen(s.define(INT, 1, f"sub i64 {last}, {c}"), width)
-            s.mask = s.define(BOOL, width, f"icmp sgt {left.llvm} {left}, {lanes(range(width))}")
+            left = s.define(INT, 1, f"sub i64 {last}, {c}")
+            s.live = s.define(INT, 1, f"call i64 @llvm.smin.i64(i64 {left}, i64 {width})")
+            many = s.widen(left, width)
+            s.mask = s.define(BOOL, width, f"icmp sgt {many.llvm} {many}, {lanes(range(width))}")
         self._element(s, place, width)
         following = s.define(INT, 1, f"add i64 {c}, {width}")
         column.write(s, following)
