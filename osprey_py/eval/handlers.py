@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeGuard
 
 from greenlet import GreenletExit, getcurrent, greenlet
 
@@ -19,7 +19,8 @@ from osprey_py.source.span import Span
 
 class Handler:
     """One `handle` that is active. arms: operation -> (function, resumes). parent: the next handler outwards, as seen
-    from where the computation was last resumed. driver: the greenlet in which resuming arms run."""
+    from where the computation was last resumed. driver: the greenlet in which resuming arms run, None where the computation
+    does not run."""
 
     __slots__ = ("arms", "driver", "effect", "parent")
 
@@ -53,19 +54,17 @@ class _Request:
 class _Suspend:
     """A resuming arm as it is called: hands the call to the driver and waits to be resumed."""
 
-    __slots__ = ("arm", "handler", "w")
+    __slots__ = ("arm", "driver", "w")
 
-    def __init__(self, w: World, handler: Handler, arm: Callable[..., Any]) -> None:
+    def __init__(self, w: World, driver: greenlet, arm: Callable[..., Any]) -> None:
         self.w = w
-        self.handler = handler
+        self.driver = driver
         self.arm = arm
 
     def __call__(self, *args: Any) -> Any:
         w = self.w
         depth = w.depth
-        driver = self.handler.driver
-        assert driver is not None
-        value = driver.switch(_Request(self.arm, args, getcurrent()))
+        value = self.driver.switch(_Request(self.arm, args, getcurrent()))
         w.depth = depth
         return value
 
@@ -83,10 +82,38 @@ def find(w: World, effect: str, operation: str, span: Span) -> Callable[..., Any
                 if not resumes:
                     w.handlers = h.parent
                     return arm  # type: ignore[no-any-return]
-                return _Suspend(w, h, arm)
+                if not _runs_in(h.driver):
+                    break
+                return _Suspend(w, h.driver, arm)
         h = h.parent
     name = f"{effect.rsplit('::', 1)[-1]}.{operation}"
     raise MathFault(f"{name} is performed outside of its handler", span, recoverable=False)
+
+
+def _runs_in(driver: greenlet | None) -> TypeGuard[greenlet]:
+    """Whether what runs now is the driver's computation, or a part of it. It is not when a stage of a pipeline outlives
+    the computation, or is called by the arm of a handler around it."""
+    at: greenlet | None = getcurrent() if driver is not None else None
+    while at is not None and at is not driver:
+        at = at.parent
+    return at is not None
+
+
+def handled_here(w: World, f: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """`f`, which performs under the handlers that are active now, whenever it is called: a stage of a pipeline (its
+    effects are those of the call of `map` or `filter`)."""
+    handlers = w.handlers
+    if handlers is None:
+        return f
+
+    def under(x: Any) -> Any:
+        caller = w.handlers
+        w.handlers = handlers
+        y = f(x)
+        w.handlers = caller
+        return y
+
+    return under
 
 
 def run(
@@ -111,6 +138,7 @@ def _drive(w: World, h: Handler, first: greenlet, target: greenlet, value: Any, 
         h.parent = outer
         h.driver = first.parent = getcurrent()
         got = target.switch(value)
+        h.driver = None
         w.handlers, w.depth = outer, depth
         if isinstance(got, GreenletExit):
             raise got

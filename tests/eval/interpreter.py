@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 from osprey_py.check import core as c
@@ -11,6 +12,7 @@ from osprey_py.eval.formatting import to_string
 from osprey_py.eval.library import lists
 from osprey_py.eval.registry import BUILTINS
 from osprey_py.eval.values import Error, Success, attribute, class_of, make_list
+from osprey_py.eval.world import NoGpu, World
 from osprey_py.kernel.fault import MathFault
 
 OPS = {"+": add, "-": subtract, "*": multiply, "/": divide, "%": modulo}
@@ -33,6 +35,7 @@ class Cell:
 class Interpreter:
     def __init__(self, program: c.Program) -> None:
         self.functions = {n: Closure(self, f, {}) for n, f in program.functions.items()}
+        self.world = World(NoGpu(), io.StringIO(), io.StringIO(), io.StringIO())
 
     def eval(self, e: c.Expr, env: dict[c.Var, Any]) -> Any:
         match e:
@@ -47,7 +50,7 @@ class Interpreter:
             case c.Call(callee=c.BuiltinRef(name=name), args=args):
                 values = [self.eval(a, env) for a in args]
                 built = BUILTINS[name]
-                return built.call(*values, *([e.span] if built.span else []))
+                return built.call(*([self.world] if built.world else []), *values, *([e.span] if built.span else []))
             case c.Call(callee=callee, args=args):
                 f = self.eval(callee, env)
                 return f(*[self.eval(a, env) for a in args])

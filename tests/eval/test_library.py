@@ -198,14 +198,15 @@ def test_pipelines_are_lazy_and_repeatable():
         seen.append(x)
         return x * 2
 
-    it = use("filter", use("map", use("range", 0, 3), note), lambda x: x != 2)
+    w = world()
+    it = use("filter", w, use("map", w, use("range", 0, 3), note), lambda x: x != 2)
     assert seen == []
     assert list(elements(it)) == [0, 4] and seen == [0, 1, 2]
     assert use("fold", it, 0, lambda a, x: a + x) == 4 and len(seen) == 6
     order = []
     use(
         "forEach",
-        use("map", use("range", 0, 2), lambda x: order.append(("map", x)) or x),
+        use("map", w, use("range", 0, 2), lambda x: order.append(("map", x)) or x),
         lambda x: order.append(("each", x)),
     )
     assert order == [("map", 0), ("each", 0), ("map", 1), ("each", 1)]

@@ -7,10 +7,12 @@ from typing import Any
 
 from osprey_py.eval import pipelines
 from osprey_py.eval.equality import equal
+from osprey_py.eval.handlers import handled_here
 from osprey_py.eval.library.absent import ABSENT
 from osprey_py.eval.pipelines import Source, elements
 from osprey_py.eval.registry import builtin
 from osprey_py.eval.values import Error, Iterator, List, Success, append, concat, make_list, prepend
+from osprey_py.eval.world import World
 
 
 def item(xs: List, i: int) -> Any:
@@ -82,14 +84,14 @@ def numbers(begin: int, end: int) -> Iterator:
     return Iterator(range(begin, end))
 
 
-@builtin("map")
-def mapped(xs: Source, f: Callable[[Any], Any]) -> Iterator:
-    return pipelines.stage(xs, "m", f)
+@builtin("map", world=True)
+def mapped(w: World, xs: Source, f: Callable[[Any], Any]) -> Iterator:
+    return pipelines.stage(xs, "m", handled_here(w, f))
 
 
-@builtin("filter")
-def filtered(xs: Source, f: Callable[[Any], Any]) -> Iterator:
-    return pipelines.stage(xs, "f", f)
+@builtin("filter", world=True)
+def filtered(w: World, xs: Source, f: Callable[[Any], Any]) -> Iterator:
+    return pipelines.stage(xs, "f", handled_here(w, f))
 
 
 builtin("fold")(pipelines.fold)
