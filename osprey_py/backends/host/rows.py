@@ -1,10 +1,9 @@
 """Folds along rows, many rows side by side: reads of rows become blocks, transposed in registers.
 
-Comes in: a vector fold in which a load moves along memory with the fold's index while its lanes lie a stride apart (the sum of
-each row, say). Goes out: a loop over blocks of turns. Before each block, a few neighbouring elements of every lane's row are
-read as vectors, transposed, and laid down as one vector of lanes for each turn; the turns then read those. A gather for each turn
-would read the same elements one by one. Order within a lane is untouched.
-"""
+Comes in: a vector fold in which a load moves along memory with the fold's index while its lanes lie a stride apart
+(the sum of each row, say). Goes out: a loop over blocks of turns. Before each block, a few neighbouring elements of
+every lane's row are read as vectors, transposed, and laid down as one vector of lanes for each turn; the turns then
+read those. A gather for each turn would read the same elements one by one. Order within a lane is untouched. """
 
 from __future__ import annotations
 
@@ -33,8 +32,8 @@ class Rows:
 
 
 def along(e: Expressions, s: Scope, nexts: Sequence[Node], index: Bound) -> list[Rows]:
-    """The loads of a vector fold's body that walk along rows. Only what is known to be in range can be read ahead, and
-    only what depends on no fold inside."""
+    """The loads of a vector fold's body that walk along rows. Only what is known to be in range can be read ahead,
+    and only what depends on no fold inside."""
     found = []
     for node in walk(nexts):
         if node.op != "load" or node.type is not FLOAT or not e.proven(node):
