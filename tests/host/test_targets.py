@@ -1,4 +1,4 @@
-"""Code for processors that are not here: it compiles, nothing is fused, and it asks the C library for what is exact only."""
+"""Code for processors that are not here compiles, fuses nothing, and asks the C library only for what is exact."""
 
 from __future__ import annotations
 
