@@ -120,7 +120,7 @@ class _Loader:
     # --- building ---------------------------------------------------------------------------------------------------
 
     def finish(self, file: ast.File | None, folder: Path | None) -> Project:
-        self._load_prelude()
+        self._load_prelude(file)
         if file is None:
             return self.project
         namespace = tuple(n.text for n in file.namespace)
@@ -220,9 +220,11 @@ class _Loader:
         library = stdlib_path()
         return f"stdlib/{path.name}" if path.parent == library else str(path)
 
-    def _load_prelude(self) -> None:
+    def _load_prelude(self, entry: ast.File | None) -> None:
         """The prelude's names are bare, like those of built-ins; it shares its space with no other file."""
         path = stdlib_path() / "prelude.osp"
+        if entry is not None and Path(entry.source.path).resolve() == path:
+            return
         file = self.read(path, show="stdlib/prelude.osp") if path.is_file() else None
         if file is None:
             return

@@ -245,3 +245,9 @@ def test_namespace_scan(text: str, namespace: tuple[str, ...]) -> None:
 
 def test_stdlib_is_found() -> None:
     assert (stdlib_path() / "prelude.osp").is_file()
+
+
+def test_the_prelude_itself_can_be_checked() -> None:
+    """L7.7: it is a file like any other."""
+    program, told = load_program(stdlib_path() / "prelude.osp")
+    assert program is not None, told
