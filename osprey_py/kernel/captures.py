@@ -39,7 +39,7 @@ class Captures:
         self.known: dict[str, s.Value] = {}
         self.names: dict[str, str] = {}
 
-    # --- values --------------------------------------------------------------------------------------------------
+    # --- values ----------------------------------------------------------------------------------
 
     def root(self, f: Any) -> s.Value:
         """The kernel function itself."""
@@ -117,7 +117,7 @@ class Captures:
             return s.Captured(value, path)
         return s.Captured(value.v, f"{path}.v")
 
-    # --- the binder ------------------------------------------------------------------------------------------------
+    # --- the binder ------------------------------------------------------------------------------
 
     def _constant(self, value: Any) -> str:
         for name, known in self.constants.items():

@@ -90,7 +90,7 @@ def may_fault(kernel: Kernel) -> bool:
     return bool(kernel.functions) or lower(kernel).fault is not None
 
 
-# --- bits -----------------------------------------------------------------------------------------------------
+# --- bits ---------------------------------------------------------------------------------------
 
 
 def _is(node: Bit, value: object) -> bool:
@@ -187,7 +187,7 @@ def _compare(op: str, a: Node, b: Node) -> Bit:
     return _op(op, BOOL, a, b)
 
 
-# --- checked ops -----------------------------------------------------------------------------------------------
+# --- checked ops --------------------------------------------------------------------------------
 
 
 def _unchecked(op: str, args: Sequence[Node]) -> tuple[Node, Bit]:
@@ -235,7 +235,7 @@ def _safe(bit: Bit, instead: Node, value: Node) -> Node:
     return instead if _is(bit, True) else select(bit, instead, value)
 
 
-# --- the pass ----------------------------------------------------------------------------------------------------
+# --- the pass -----------------------------------------------------------------------------------
 
 
 def _certain(kernel: Kernel) -> dict[Node, None]:

@@ -72,14 +72,13 @@ def call_recursive(x: Evaluator, f: s.Closure, args: list[s.Value], span: Span) 
     """The call's value. A group whose inner calls are all tail calls is a loop in place; else it is a kernel
     function."""
     group = group_of(f)
-    args = [x.settled(a) for a in args]
+    args = [x.stored(a) for a in args]
     if all(_only_tail_calls(x, g, f, group) for g in group):
         return _Loop(x, f, group).run(args, span)
     return _call_function(x, f, group, args, span)
 
 
-# --- tail calls
-# -----------------------------------------------------------------------------------------------------------
+# --- tail calls ---------------------------------------------------------------------------------
 
 
 def _member(x: Evaluator, callee: c.Expr, f: s.Closure, group: Sequence[c.Function]) -> int | None:
@@ -180,13 +179,13 @@ class _Loop:
                     x.statement(statement, env)
                 return self._tail(result, env)
             case c.Recover(default=default):
-                _, value, ok = x.tried(e, env)
+                value, ok, _ = x.tried(e, env)
                 done = s.Tuple((s.FALSE, s.ABSENT, value))
                 return x.branch(ok, lambda: done, lambda: self._tail(default, env), e.span)
             case c.Call(callee=callee, args=args):
                 k = _member(x, callee, self.f, self.group)
                 if k is not None:
-                    found = s.Tuple(tuple(x.settled(x.evaluate(a, env)) for a in args))
+                    found = s.Tuple(tuple(x.stored(x.evaluate(a, env)) for a in args))
                     state = list(self.state)
                     if len(self.group) > 1:
                         state[0] = const(k)
@@ -197,8 +196,7 @@ class _Loop:
         return s.Tuple((s.FALSE, s.ABSENT, x.settled(x.evaluate(e, env))))
 
 
-# --- functions
-# -------------------------------------------------------------------------------------------------------------
+# --- functions ----------------------------------------------------------------------------------
 
 
 def _call_function(x: Evaluator, f: s.Closure, group: Sequence[c.Function], args: list[s.Value], span: Span) -> s.Value:
@@ -219,7 +217,7 @@ def _call_function(x: Evaluator, f: s.Closure, group: Sequence[c.Function], args
         closure, *parameters = inner.items
         assert isinstance(closure, s.Closure)
         with x.apart() as region:
-            value = fit(x.settled(_Loop(x, closure, group).run(parameters, span)), x.result_shapes[k])
+            value = fit(x.stored(_Loop(x, closure, group).run(parameters, span)), x.result_shapes[k])
         results, _ = s.leaves(value)
         first = sequenced(region.effects, results[0] if results else s.FALSE)
         x.functions[k] = KFunction(name, params, (first, *results[1:]))

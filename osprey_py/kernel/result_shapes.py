@@ -12,12 +12,11 @@ from osprey_py.check import core as c
 from osprey_py.check.types import Named, RecordType, TupleType, Type, TypeVar
 from osprey_py.eval.walk import walk
 from osprey_py.kernel import symbols as s
-from osprey_py.kernel.ir import BOOL, FLOAT, INT, Node, Ty, const
+from osprey_py.kernel.ir import BOOL, FLOAT, INT, Node, const
 from osprey_py.kernel.refusals import refuse_recursion
 from osprey_py.source.span import Span
 
 _SCALARS = {"int": INT, "float": FLOAT, "bool": BOOL}
-_ZERO: dict[Ty, int | float | bool] = {INT: 0, FLOAT: 0.0, BOOL: False}
 _TEXT = s.Shape(("opaque", "an error's text"), keep=s.Opaque("an error's text"))
 
 
@@ -88,4 +87,4 @@ def fit(value: s.Value, shape: s.Shape) -> s.Value:
 
 
 def _anything(shape: s.Shape) -> Iterator[Node]:
-    return (const(_ZERO[t]) for t in s.leaf_types(shape))
+    return (const(s.ANYTHING[t]) for t in s.leaf_types(shape))

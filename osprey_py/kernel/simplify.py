@@ -91,7 +91,7 @@ class _Simplifier:
         """Not evaluating the node can be noticed by nobody."""
         return node not in self.risky and node not in self.endless
 
-    # --- one node ----------------------------------------------------------------------------------------------------
+    # --- one node --------------------------------------------------------------------------------
 
     def _step(self, node: Node) -> Node | None:
         """A simpler node of the same meaning, None when there is none."""

@@ -76,7 +76,7 @@ def rewrite_kernel(kernel: Kernel, rule: Rule) -> Kernel:
     )
 
 
-# --- arguments ------------------------------------------------------------------------------------------------------
+# --- arguments ----------------------------------------------------------------------------------
 
 
 def renumber(kernel: Kernel, slots: Sequence[int], uniforms: Sequence[int]) -> Kernel:
@@ -189,7 +189,7 @@ def _renewing(values: dict[Bound, Node]) -> Rule:
     return rule
 
 
-# --- inlining ------------------------------------------------------------------------------------------------------
+# --- inlining -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,7 @@ class Evaluator:
         self.compiled: dict[object, int] = {}
         self.result_shapes: list[s.Shape] = []
 
-    # --- nodes ------------------------------------------------------------------------------------------------------
+    # --- nodes -----------------------------------------------------------------------------------
 
     def op(self, op: str, ty: Ty, *args: Node, span: Span) -> Node:
         """A scalar op; a checked one is evaluated here and now."""
@@ -114,6 +114,10 @@ class Evaluator:
         effect = Node("select", x.type, (c_, sequenced(left.effects, x), sequenced(right.effects, y)))
         self.region.ran(effect)
         return s.with_leaves(shape, iter((effect, *nodes[1:]))) if whole else value
+
+    def stored(self, value: s.Value) -> s.Value:
+        """What a loop, a fold or a function can keep of a value: settled, with every leaf harmless to evaluate."""
+        return s.shielded(self.settled(value))
 
     def settled(self, value: s.Value) -> s.Value:
         """With all that was captured looked at."""
@@ -286,21 +290,22 @@ class Evaluator:
         sound = self.sound(region, ok)
         return s.Union({c.SUCCESS: (sound, fields), c.ERROR: (s.negation(sound), error)})
 
-    def tried(self, e: c.Recover, env: Env) -> tuple[Region, s.Value, Node]:
-        """The left side of `?:`: (the region it ran in, its value, the bit that the value counts)."""
+    def tried(self, e: c.Recover, env: Env) -> tuple[s.Value, Node, Region | None]:
+        """The left side of `?:`: (its value, the bit that the value counts, the region it ran in when a fault is all
+        that the bit tells)."""
         with self.apart() as region:
             value = self.settled(self.evaluate(e.value, env))
         if not _is_result(value):
-            return region, value, self.sound(region)
+            return value, self.sound(region), region
         ok, fields = s.cases(self._sound_result(value, region)).get(c.SUCCESS, (s.FALSE, {}))
-        return region, fields.get("value", s.ABSENT), ok
+        return fields.get("value", s.ABSENT), ok, None
 
     def _recover(self, e: c.Recover, env: Env) -> s.Value:
-        region, value, ok = self.tried(e, env)
+        value, ok, region = self.tried(e, env)
         if s.truth(ok) is True:
             return value
         # A scalar that may fault is one `recover`; all else is chosen by the bit.
-        if not isinstance(value, Node) or ok.op != "recover" or ok.args[0].op == "inrange":
+        if region is None or not isinstance(value, Node):
             return self.branch(ok, lambda: value, lambda: self.evaluate(e.default, env), e.span)
         with self.apart() as other:
             default = self.scalar(e.default, env)

@@ -79,8 +79,7 @@ def call_builtin(x: Evaluator, name: str, args: list[s.Value], span: Span) -> s.
     return x.op(by_type, nodes[0].type, *nodes, span=span)
 
 
-# --- buffers
-# -------------------------------------------------------------------------------------------------------------
+# --- buffers ------------------------------------------------------------------------------------
 
 
 def _pipeline(x: Evaluator, name: str, args: list[s.Value], span: Span) -> s.Value:
@@ -150,7 +149,7 @@ def _filter(x: Evaluator, pipe: s.Pipe, f: s.Value, span: Span) -> s.Pipe:
 
 def _fold(x: Evaluator, pipe: s.Pipe, init: s.Value, f: s.Value, span: Span) -> s.Value:
     """An ordered fold. Its accumulators are the leaves of init."""
-    starts, shape = s.leaves(x.settled(init))
+    starts, shape = s.leaves(x.stored(init))
     if not starts:
         raise refuse(init, span)
     accs = tuple(Bound(t, "acc") for t in s.leaf_types(shape))
@@ -165,7 +164,7 @@ def _fold(x: Evaluator, pipe: s.Pipe, init: s.Value, f: s.Value, span: Span) -> 
             if kept is None
             else x.branch(kept, lambda: x.apply(f, [state, value], span), lambda: state, span)
         )
-        nexts, found = s.leaves(x.settled(step))
+        nexts, found = s.leaves(x.stored(step))
     if found != shape:
         raise refuse(step, span)
     early = pipe.early

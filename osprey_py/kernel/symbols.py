@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from osprey_py.check.core import ERROR, SUCCESS, Constructor, Function, Var
-from osprey_py.kernel.ir import BOOL, Node, Ty, const, select
+from osprey_py.kernel.ir import BOOL, FLOAT, INT, Node, Ty, const, select
 
 
 class Sym:
@@ -118,6 +118,7 @@ Case = tuple[Node, Mapping[str, Value]]
 """(the bit, the fields) of a case of a Union."""
 
 TRUE, FALSE = const(True), const(False)
+ANYTHING: dict[Ty, int | float | bool] = {INT: 0, FLOAT: 0.0, BOOL: False}
 UNIT = Tuple(())
 
 
@@ -165,7 +166,7 @@ def result(ok: Node, value: Value, message: Value) -> Union:
     return Union({SUCCESS: (ok, {"value": value}), ERROR: (negation(ok), {"message": message})})
 
 
-# --- shapes -----------------------------------------------------------------------------------------------------------
+# --- shapes -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,8 +252,26 @@ def leaf_types(shape: Shape) -> tuple[Ty, ...]:
     return tuple(t for p in shape.parts for t in leaf_types(p))
 
 
-# --- choosing
-# ----------------------------------------------------------------------------------------------------------
+def shielded(value: Value) -> Value:
+    """The value with the fields of each variant made harmless where it is another variant: what is put into a loop's
+    state or a function's result is evaluated there, and a field may be a read out of range, or fault."""
+    match value:
+        case Tuple(items=items):
+            return Tuple(tuple(map(shielded, items)))
+        case Record(constructor=constructor, fields=fields):
+            return Record(constructor, {n: shielded(x) for n, x in fields.items()})
+        case Union():
+            return Union({k: (bit, {n: _where(bit, x) for n, x in f.items()}) for k, (bit, f) in value.cases.items()})
+    return value
+
+
+def _where(bit: Node, value: Value) -> Value:
+    """The value where the bit is true, anything where it is not."""
+    nodes, shape = leaves(shielded(value))
+    return with_leaves(shape, (choice(bit, n, const(ANYTHING[n.type])) for n in nodes))
+
+
+# --- choosing -----------------------------------------------------------------------------------
 
 
 class NoChoice(Exception):
