@@ -152,6 +152,43 @@ fn main() -> Unit = forEach(range(0, 12), fn(t) => {
     assert " -1\n" in out
 
 
+def test_a_region_is_left_only_when_its_launches_have_run(tmp_path: Path) -> None:
+    """Nobody reads the launch in the region; it faults for the third number, and the region recovers."""
+    text = (
+        LAYERS
+        + """
+fn pick(x: GpuBuffer<float>, d: float) -> (GpuBuffer<float>, GpuBuffer<float>) = {
+    let y = deep(x, 0.5, 1, 9)
+    let z = gpuSlice(gpuMap(x, fn(v) => v / (v - d)), 0, 1) ?: y
+    (y, z)
+}
+fn main() -> Unit = forEach(range(0, 9), fn(t) => {
+    let (y, z) = pick(toGpu([3.0, 4.0]), toFloat(t))
+    print("${fromGpu(y)} ${fromGpu(z)}")
+})
+"""
+    )
+    same(tmp_path, text, replays=4)
+
+
+def test_numbers_become_text_places_and_counts(tmp_path: Path) -> None:
+    text = (
+        LAYERS
+        + """
+fn go(x: GpuBuffer<float>, n: int, k: float, names: List<string>) -> (GpuBuffer<float>, string) = {
+    let name = listGet(names, n % 3) ?: "none"
+    let sum = range(0, n) |> fold(0, fn(a, i) => a + i)
+    (deep(x, k, sum, 9), "${name} ${n} ${k} ${sum}")
+}
+fn main() -> Unit = forEach(range(0, 20), fn(t) => {
+    let (y, told) = go(toGpu([3.0, 4.0]), t % 3, toFloat(intDiv(t, 6)) + 0.5, ["a", "b", "c"])
+    print("${fromGpu(y)} ${told}")
+})
+"""
+    )
+    same(tmp_path, text, replays=5)
+
+
 def test_int_and_float_in_one_generic_function(tmp_path: Path) -> None:
     text = (
         LAYERS
