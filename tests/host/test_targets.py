@@ -10,6 +10,7 @@ import pytest
 from osprey_py.backends.host import vectors
 from osprey_py.backends.host.native import machine
 from osprey_py.backends.host.prepare import prepare_shape
+from osprey_py.backends.host.widths import widths
 from osprey_py.backends.protocol import Kind
 from osprey_py.kernel.faults import lower
 from osprey_py.kernel.ir import FLOAT, INT, Bound, Kernel, Node, const, fold, index, load, uniform, var
@@ -61,7 +62,7 @@ def test_code_for_other_processors(
     kernel, kinds, lengths, n = CASES[case]
     nest = Nest(lower(kernel))
     shape = prepare_shape(nest.shape(nest.facts(lengths, (40,) * len(kernel.uniforms), n)))
-    text, _ = vectors.module_text(shape, kinds, vectors.widths(kernel, lanes, n))  # type: ignore[arg-type]
+    text, _ = vectors.module_text(shape, kinds, widths(kernel, lanes, n))  # type: ignore[arg-type]
     assembly = compiled(text, triple, cpu)
     assert not FUSED.findall(assembly)
     calls = {c.lstrip("_").split("@")[0] for c in re.findall(r"\b(?:callq?|bl)[ \t]+\*?([\w.@]+)", assembly)}

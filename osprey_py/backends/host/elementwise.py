@@ -12,16 +12,16 @@ import struct
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 
-from osprey_py.backends.host import launch, objects, vectors
+from osprey_py.backends.host import objects
 from osprey_py.backends.host.native import Library, machine
 from osprey_py.backends.host.packing import Frame, Packer
 from osprey_py.backends.host.pool import Plan
-from osprey_py.backends.host.prepare import prepare, prepare_shape
+from osprey_py.backends.host.widths import widths
 from osprey_py.backends.protocol import Kind, Step, StepOp, Storage
 from osprey_py.kernel.faults import Lowered
 from osprey_py.kernel.fingerprint import fingerprint
 from osprey_py.kernel.ir import FLOAT, fold_parts, walk
-from osprey_py.kernel.nest import Nest, Number, Shape
+from osprey_py.kernel.nest import Nest, Number
 from osprey_py.kernel.ranges import Ranges
 
 MOST_REMEMBERED = 4096
@@ -32,6 +32,10 @@ MOST_SHAPES = 12
 
 CLAIM = 40_000
 """Operations that one claim of a thread takes, about ten microseconds."""
+
+
+Made = tuple[str, list[Number]]
+"""A module's text and the numbers it reads."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -95,15 +99,16 @@ class Elementwise:
     def _scalar(self) -> Version:
         """The code that relies on nothing."""
         if self._plain is None:
-            kernel = self.kernel
-            if kernel is None:
-                text = launch.accumulate_text(self.kinds)
-                self._plain = self._version("accumulate", lambda: (text, []))
-            else:
-                self._plain = self._version("plain", lambda: launch.module_text(self.op, prepare(kernel), self.kinds))
+
+            def make() -> Made:
+                from osprey_py.backends.host import writing
+
+                return writing.plain(self.op, self.kernel, self.kinds)
+
+            self._plain = self._version("plain", make)
         return self._plain
 
-    def _version(self, shape: str, make: Callable[[], tuple[str, list[Number]]]) -> Version:
+    def _version(self, shape: str, make: Callable[[], Made]) -> Version:
         """The code of one shape, from the object cache where it is known. make: the module and the numbers it reads;
         they are kept with the code, as a constant of the module."""
         encode = self._nest.encode if self._nest is not None else None
@@ -135,22 +140,22 @@ class Elementwise:
         facts = nest.facts(lengths, known, step.n)
         digits = facts.digits(None)
         extent = digits[0].extent if digits else 1
-        how = vectors.widths(nest.kernel, machine().lanes, extent)
+        how = widths(nest.kernel, machine().lanes, extent)
         key = (nest.key(facts), how)
         version = self.versions.get(key)
         if version is None:
             if len(self.versions) < MOST_SHAPES:
-                version = self.versions[key] = self._version(repr(key), lambda: self._text(nest.shape(facts), how))
+
+                def make() -> Made:
+                    from osprey_py.backends.host import writing
+
+                    return writing.shaped(nest.shape(facts), self.kinds, how)
+
+                version = self.versions[key] = self._version(repr(key), make)
             else:
                 version = self._scalar()
         numbers = nest.numbers(facts, version.numbers)
         return Entry(version.address, struct.pack(f"<{len(numbers)}q", *numbers), self._grain(facts, extent, step.n))
-
-    def _text(self, shape: Shape, how: vectors.Widths) -> tuple[str, list[Number]]:
-        shape = prepare_shape(shape)
-        if not shape.digits:
-            return launch.module_text("map", shape.kernel, self.kinds, shape)
-        return vectors.module_text(shape, self.kinds, how)
 
     def _grain(self, facts: Ranges, extent: int, n: int) -> int:
         """Elements for a claim: enough to be worth it, whole rows, so that no row's own work is done twice."""

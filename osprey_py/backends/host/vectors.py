@@ -9,38 +9,15 @@ the order of its own folds."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from osprey_py.backends.host import control, memory
 from osprey_py.backends.host.expression import Expressions
 from osprey_py.backends.host.launch import HEAD, report
 from osprey_py.backends.host.placement import INDEX, Placement
 from osprey_py.backends.host.text import Function, Module, Scope, Slot, Value, lanes, literal
+from osprey_py.backends.host.widths import Widths
 from osprey_py.backends.protocol import Kind
-from osprey_py.kernel.faults import Lowered
-from osprey_py.kernel.ir import BOOL, FLOAT, INT, walk
+from osprey_py.kernel.ir import BOOL, INT
 from osprey_py.kernel.nest import Extent, Number, Shape
-from osprey_py.numerics.expand import EXPANSIONS
-
-LIGHT = 60
-"""Floating point operations that are worth writing twice: in whole vectors and in masked ones."""
-
-
-@dataclass(frozen=True, slots=True)
-class Widths:
-    """Lanes of whole vectors (None: all vectors are masked) and of masked ones."""
-
-    whole: int | None
-    masked: int
-
-
-def widths(kernel: Lowered, lanes_: int, extent: int) -> Widths:
-    """How many elements of a row of `extent` go side by side. A fold's chain of additions waits for itself, so several
-    vectors of them run together; light bodies too, to have work between the loop's own instructions."""
-    nodes = list(walk(kernel.roots))
-    whole = lanes_ * (4 if any(n.op == "fold" for n in nodes) else 2)
-    heavy = any(n.op in EXPANSIONS for n in nodes) or sum(n.type is FLOAT for n in nodes) > LIGHT
-    return Widths(None if heavy or extent < whole else whole, lanes_)
 
 
 def module_text(shape: Shape, kinds: tuple[Kind, ...], how: Widths) -> tuple[str, list[Number]]:

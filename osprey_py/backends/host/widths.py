@@ -1,0 +1,31 @@
+"""How many elements of a row go side by side in vectors: part of a shape, decided before any code is written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from osprey_py.kernel.faults import Lowered
+from osprey_py.kernel.ir import FLOAT, walk
+
+LIGHT = 60
+"""Floating point operations that are worth writing twice: in whole vectors and in masked ones."""
+
+
+_EXPANDED = frozenset({"exp", "ln", "tanh"})
+
+
+@dataclass(frozen=True, slots=True)
+class Widths:
+    """Lanes of whole vectors (None: all vectors are masked) and of masked ones."""
+
+    whole: int | None
+    masked: int
+
+
+def widths(kernel: Lowered, lanes_: int, extent: int) -> Widths:
+    """How many elements of a row of `extent` go side by side. A fold's chain of additions waits for itself, so several
+    vectors of them run together; light bodies too, to have work between the loop's own instructions."""
+    nodes = list(walk(kernel.roots))
+    whole = lanes_ * (4 if any(n.op == "fold" for n in nodes) else 2)
+    heavy = any(n.op in _EXPANDED for n in nodes) or sum(n.type is FLOAT for n in nodes) > LIGHT
+    return Widths(None if heavy or extent < whole else whole, lanes_)

@@ -1,0 +1,26 @@
+"""The text of a kernel's module and the numbers it reads. Imported when there is code to make, which a warm object cache
+spares: the emitters and the expansions of exp, ln and tanh take longer to load than machine code does."""
+
+from __future__ import annotations
+
+from osprey_py.backends.host import launch, vectors
+from osprey_py.backends.host.prepare import prepare, prepare_shape
+from osprey_py.backends.host.widths import Widths
+from osprey_py.backends.protocol import Kind, StepOp
+from osprey_py.kernel.faults import Lowered
+from osprey_py.kernel.nest import Number, Shape
+
+
+def plain(op: StepOp, kernel: Lowered | None, kinds: tuple[Kind, ...]) -> tuple[str, list[Number]]:
+    """Code that relies on nothing; of an accumulate step without a kernel."""
+    if kernel is None:
+        return launch.accumulate_text(kinds), []
+    return launch.module_text(op, prepare(kernel), kinds)
+
+
+def shaped(shape: Shape, kinds: tuple[Kind, ...], how: Widths) -> tuple[str, list[Number]]:
+    """Code for a map's launches of one shape."""
+    shape = prepare_shape(shape)
+    if not shape.digits:
+        return launch.module_text("map", shape.kernel, kinds, shape)
+    return vectors.module_text(shape, kinds, how)
