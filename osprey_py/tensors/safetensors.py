@@ -12,6 +12,7 @@ from __future__ import annotations
 import json
 import mmap
 import os
+import stat
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -100,10 +101,12 @@ class TensorFile:
 def open_tensors(path: str) -> TensorFile:
     """Map and check a file. The last few files stay open, so that asking for one tensor after the other is cheap."""
     try:
-        stat = os.stat(path)
-    except OSError as e:
+        found = os.stat(path)
+    except (OSError, ValueError) as e:
         raise TensorError(f"{path}: {_reason(e)}") from None
-    return _open(path, (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns))
+    if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):  # a pipe would be waited for
+        raise TensorError(f"{path}: is not a regular file")
+    return _open(path, (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns))
 
 
 @lru_cache(maxsize=8)
@@ -136,13 +139,22 @@ def _header(path: str, raw: bytes) -> dict[str, Any]:
             seen[key] = value
         return seen
 
+    def integer(text: str) -> int | float:
+        return -0.0 if text == "-0" else int(text)  # as the format's own reader has it: no size
+
     def constant(text: str) -> NoReturn:
         raise ValueError(f"{text} is not JSON")
 
     if not raw.startswith(b"{"):
         raise TensorError(f"{path}: the header is not JSON: it does not begin with {{")
     try:
-        return dict(json.loads(raw.decode("utf-8"), object_pairs_hook=pairs, parse_constant=constant))
+        text = raw.decode("utf-8")
+        header = dict(json.loads(text, object_pairs_hook=pairs, parse_int=integer, parse_constant=constant))
+        for name in header:
+            name.encode("utf-8")
+        return header
+    except UnicodeEncodeError:
+        raise TensorError(f"{path}: the header is not JSON: half of a surrogate pair in a name") from None
     except UnicodeDecodeError as e:
         raise TensorError(f"{path}: the header is not JSON: not UTF-8 at byte {e.start}") from None
     except RecursionError:
@@ -232,7 +244,7 @@ def save_tensors(path: str, tensors: Iterable[tuple[str, Sequence[int], Storage]
             if os.path.exists(aside):
                 os.remove(aside)
             raise
-    except OSError as e:
+    except (OSError, ValueError) as e:
         raise TensorError(f"{path}: {_reason(e)}") from None
 
 
@@ -248,5 +260,7 @@ def _naturals(value: Any) -> tuple[int, ...] | None:
     return None
 
 
-def _reason(e: OSError) -> str:
-    return (e.strerror or str(e)).lower()
+def _reason(e: OSError | ValueError) -> str:
+    if isinstance(e, OSError):
+        return (e.strerror or str(e)).lower()
+    return "not a file name"  # it holds a NUL

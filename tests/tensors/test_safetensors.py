@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import random
 import struct
 from pathlib import Path
 from typing import Any
@@ -134,6 +136,10 @@ EIGHT = bytes(8)
         (raw_file(b'{"a":'), "the header is not JSON"),
         (raw_file(b'{"a": NaN}'), "NaN is not JSON"),
         (raw_file(b'{"\xff": 1}'), "not JSON: not UTF-8 at byte 2"),
+        (
+            raw_file(b'{"\\ud800":' + json.dumps(entry()).encode() + b"}", EIGHT),
+            "not JSON: half of a surrogate pair in a name",
+        ),
         (raw_file(b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}"), "not JSON: nested too deep"),
         (raw_file(b"{} x"), "the header is not JSON"),
         (raw_file(b'{"__metadata__": {"a": 1}}'), "__metadata__ is not a map of strings"),
@@ -200,6 +206,35 @@ def test_malformed_files_are_those_the_package_refuses(tmp_path: Path) -> None:
     assert 1 < taken < len(variants)
 
 
+def test_damaged_files_are_those_the_package_refuses(tmp_path: Path) -> None:
+    """T1, T3: bytes of good files changed, dropped and added at random; both readers accept the same."""
+    good = [
+        raw_file(json.dumps({"a": entry(), "b": entry("F16", [], [8, 10])}).encode(), bytes(10)),
+        raw_file(b'{"__metadata__":{"k":"v"},"a":{"dtype":"F64","shape":[1,1],"data_offsets":[0,8]}}  ', EIGHT),
+        raw_file(b'{"a":{"dtype":"BF16","shape":[0,3],"data_offsets":[0,0]}}'),
+    ]
+    likely = b'0123456789"{}[],:.-e\\ FBabdt\xff\x00'
+    r = random.Random(7)
+    verdicts = set()
+    for k in range(800):
+        content = bytearray(r.choice(good))
+        for _ in range(r.choice((1, 1, 2, 3))):
+            at = r.randrange(len(content))
+            content[at : at + r.choice((0, 1, 1))] = bytes(r.choices(likely, k=r.choice((0, 1, 1))))
+        if r.random() < 0.7:  # the header's length is made to fit, so that what is in it is looked at
+            content[:8] = struct.pack("<Q", max(bytes(content).rfind(b"}") - 7, 0))
+        path = tmp_path / f"{k}.safetensors"
+        path.write_bytes(content)
+        try:
+            open_tensors(str(path))
+            accepted = True
+        except TensorError as e:
+            accepted = not str(e).startswith(str(path))
+        verdicts.add(accepted)
+        assert accepted == package_accepts(path), bytes(content)
+    assert verdicts == {True, False}
+
+
 def test_other_types_are_legal_in_a_file_and_refused_as_tensors(tmp_path: Path) -> None:
     """T4."""
     path = tmp_path / "ints.safetensors"
@@ -228,6 +263,11 @@ def test_missing_things_are_named(tmp_path: Path) -> None:
         open_tensors(str(tmp_path / "nowhere.safetensors"))
     with pytest.raises(TensorError, match="is a directory"):
         open_tensors(str(tmp_path))
+    with pytest.raises(TensorError, match="not a file name"):
+        open_tensors("a\0b")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(TensorError, match="pipe: is not a regular file"):
+        open_tensors(str(tmp_path / "pipe"))
     path = tmp_path / "m.safetensors"
     path.write_bytes(raw_file(b"{}"))
     with pytest.raises(TensorError, match=r'tensor "h.0.ln_1.bias": not in .*m\.safetensors'):
@@ -248,4 +288,6 @@ def test_the_writer_refuses_what_it_cannot_write(tmp_path: Path) -> None:
             save_tensors(str(path), tensors)
     with pytest.raises(TensorError, match="no such file or directory"):
         save_tensors(str(tmp_path / "no" / "m.safetensors"), [("a", (1,), one)])
+    with pytest.raises(TensorError, match="not a file name"):
+        save_tensors("a\0b", [("a", (1,), one)])
     assert list(tmp_path.iterdir()) == []
