@@ -1,8 +1,9 @@
-"""Programs that try to hide an effect from the kernel rule, or to be what their types do not say: L5.4 to L5.8, L5.11, L6.2, L6.3.
+"""Programs that try to hide an effect from the kernel rule, or to be what their types do not say: L5.4 to L5.8, L5.11,
+L6.2, L6.3.
 
-`adversarial/NAME.refuse.osp` begins with `// refuse: CODE part of the title`: every error has this code, one this title. Its
-twin `NAME.accept.osp` does the same without the effect; it is accepted, and prints the same on the oracle and on the host,
-fused or not. Some ways of not performing an effect have no twin that performs it.
+`adversarial/NAME.refuse.osp` begins with `// refuse: CODE part of the title`: every error has this code, one this title.
+Its twin `NAME.accept.osp` does the same without the effect; it is accepted, and prints the same on the oracle and on the
+host, fused or not. Some ways of not performing an effect have no twin that performs it.
 """
 
 from __future__ import annotations
