@@ -129,7 +129,6 @@ def tanh(x: float) -> float:
 
 # --- the weights ---
 
-
 SIZES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
 
 
@@ -141,10 +140,10 @@ class Weights:
             with path.open("rb") as f:
                 self.data = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)
             (length,) = struct.unpack_from("<Q", self.data)
-            header = json.loads(self.data[8 : 8 + length])
+            header = dict(json.loads(self.data[8 : 8 + length]))
         except OSError as e:
             raise Problem(f"{path}: {e.strerror}") from None
-        except (ValueError, struct.error, OverflowError):
+        except (ValueError, TypeError, struct.error, OverflowError):
             raise Problem(f"{path} is not a safetensors file, or cut short") from None
         header.pop("__metadata__", None)
         self.path = path
@@ -216,10 +215,7 @@ class Model:
 
     def logits(self, ids: list[int]) -> Row:
         """The scores of every possible next token."""
-        x = [
-            [a + b for a, b in zip(self.w.row("wte.weight", t), self.w.row("wpe.weight", r), strict=True)]
-            for r, t in enumerate(ids)
-        ]
+        x = add([self.w.row("wte.weight", t) for t in ids], [self.w.row("wpe.weight", r) for r in range(len(ids))])
         for h in range(self.layers):
             x = self.block(f"h.{h}.", x)
         last = self.layer_norm("ln_f", x[-1])
@@ -310,38 +306,34 @@ def argmax(row: Row) -> int:
 # --- the tokenizer ---
 
 CLASSES = (
-    "c-oCu39jon47*B>U`z6bx&OUJB;~a4{g1(*Xq&{F7Lrotcx*lsKe3+v^p-!7-+b=*=N<QB<C#4@@;RsBV<+$WWBCa_nf&z{H*B?e=jYi^pBVR@(=j"
-    "#rvvShPwfPxO_~V0P=V%AqEj($tCkA>Q(4IVc=PVu*kNb1Vh+LzKQ<kI`Mw>YnvN8{~C!HE0YtuMPX*e?viD%O*!)Co4_NOM(2pQyvh$(0rKK)!|@"
-    "7H^Us2?nvAM?KFj*m5To*C%<PisDt5esdFRP<GOa1O?en{42hBem5qq~(T*uJL--I-KbO#Ls!{bN=fkbGKf{qJL6`sT+Gnnl|8|D;1|qTS!K1ZB)0"
-    "{@Sz+R<{IZ5{tm6CpTv~Q%n4NGU?->u!#<fEWzcyd^4S>+#?ANVG%U+$t{B>jcwEQ5`0FUMFjn2o+;%Yp^Vt&*^3-Wfkz$||nj;@??6PUk0j6**^O"
-    "V}ml#gO&?wZ(#hxstd>eWb-oN<H+`2Pf4#wmfsC0#Q@WSEofxe+PQ3eOD-kbSb#xg*RbcS87yGNK^Gh@JE-7p_egO&rI?zG<ru(K7stQ@VDAOBosU"
-    "uwSMLMKGsV2#RvpV3g|gHw&Z;L}0*b!8|`RrN~k@=B0)G%=wryYARH#jQsm|lNFPyV>}24?)iv8N2D17(g_00i118Co;*jz%zC0FGa8dNmO6A~FmV"
-    "z@52Ka|&eR^d?!uP69NAz2!{s+Z4vid=?3SP_%evBOn`clP4bJ9Cw&ngPo;6+t_i`Q5?zLmnUR<(gd}OAAtE_gxK;KVH8I=w(07nf%-WM}sKtlSt1"
-    "BjmlUz<qO!tf~0EBl4M>y>P18_e|7g5(e)41`A`&#!YyC7*BIgTNy0A4{o|L(*VVs$JXD(;)8<id<+|n<fWS+)Hp!4V*zH8(l>O07z+r01}4Oqy`q"
-    "64Ac=Hk^lX~Yo>RIr;!I+y4rz6Je`LwkPPwCRMn&j+=-|;Uawkhl&&Vq##9tSC&v~3gZ=3&eg?Unkb%_3XAkVj(D%GqX>O*BsnV}AD!J?kd<~n@TE"
-    "KHKnpI7W)XJSe4K@l!K&5<)7yFLRA;WH?bjxn0Hf$u$#5*eCt3yLo)))js<yhbPQ4}C8(%%25zbe*1rnf6fihYTTU4&*X1|t(dh+}?;Qkt*>r%_&k"
-    "i!B^wNWc~<B7=|x1*Kvzw<v3YZ0;h!zEp^ELh^&*?7{k#N>RN5drKvhP|HXY6KUi^B|4;1^-@bUOZBC9djsK8A9y<NBa#IFi#wJnR1Po)V=L9nfJ%"
-    "S{L`<*G;@q}aASbr;bHMtM>OFU`;puBauAwK++MQcLU>l>m)xkO4VtxbCn*d1<f$DUANk}Hk3Pqx#GP|P~C$~2%eX{GgNbojvrvM@@NXZalhZo*Jd"
-    "bS@>%A>Y&oU90YD2ctmYoE^fswd8vqq>KE58ZD|F2!98BTK}%2=o5`t{^_a=t%uKN<+`Y#}MLGMXcX&rf-Q%5Iw)uZN|}CKzvjY8o7YhxkV*wq48J"
-    "BF3|5AMt|QK;%Afad%>^I9lJ@1?;V=Dx$(TkAvqN&rM5sjG;jlQX~x2}=>D@}vCo=#8WSB8nz<}JaU8EXkxkA&K|$|U{gsq8gp=+e{o|bIQp2u0c-"
-    "i*Xlln83K(=3<z*i&KTm?AodPJZ`Sv>P=ZAvu^nfC_25VPE4vo1T=%#SvElSBbfsPy9<?^~5*et9y>26Yv)?$f=Y-g}{b=9yIL=}m2<K)#mn#$Gmg"
-    "5Nft>J**cTmsQjUJHyKq%`#e`(xQbGTKh6Jn%wKA0K{QIfF4t>&>%}S`EGVZ0D725Htuu+RO36Mqrsv!7&9}QsEPs=l-i?a65f`Gv`_)2UgQ=Iy9E"
-    "^4mH`6&hLAwmN<3Yiw_35O)I^Ad$m}4lJid|SODL1+6Z6(&i8I#TL*&ePV`OL&)(0U`RXW#0v)e?Q4eQ3J?jZg|0{j{#ZzlT)OA-mAu~ewot^(sw8"
-    "NhX5v$?+x9WvTN_UI*8-mk+-ciYz`IRY-uR8O@wR{aYlR@(R"
+    "c-mc5>u*$55O?Oh?#|x3d-u_OwYyvBvao&7EtD!?u!xozj2Mk1m`F56B#KA^F(&$9F{MOk)u=2H6%k4eqJWX`()i)-ZVQ5l8uf#I=wgV8e}!|mV1o"
+    "B?ZqD3!{N{INW_3nq`hh@#N<toH_DVaX3;=k$6d+0f4Ip?QhsVL&XL(alM9`(R?NavjbRj$o5JrO}5L|#<c4H7y^8#$B5)uMznoOIZN`a1auNV>#1"
+    "w&z1T8Nkcjw7UCI|o68kigP%PLBSa=jbuv`cCF#%C`?=5`wqwTe2KmhatjHg#gJw08pS1!cM@T<wF2hK!$%H=0MI#$hXY1D2x$5LdnOkge6j1MMa9"
+    "C1DX|OK-;YFJt|1?N`L`C1<)ot;XVrr?P^C)99%6q4}nHV$A(DJSH~V`On^k6Oo=6a=l!<}!*X8NEO6ZosKw<kFajC1PFp7G#6r=K!}$z$@tLgIXc"
+    "W$8ZzGf+$e{}M%FIwQu<S8-sy|{4<s78mOra#GfI-!Rq9pmaP=KmchU-<-Smf7&xhs#$T8s-|n5d=01el%Rfa^TRv6y}kO3&#^2%=O<!XVBb|E6|K"
+    "Gp+VqTK5=mlK}&F+>gS{e(Y8X<pwR_Nsy`sHbpwi?xjlev&!(zgA;2OV|_xngz<hik0S#Cd>+@J&#cwvGXD~i*}>3~RcsCz?4V>iYx+CDRY0VmloV"
+    "jac@aw(C8F{TQv!oV*qU?HEkHdG(mS#@PEOiMIdEfiv~dz&C>mQS|KJ=353R!5I<IjeI*db$?41g{Jq2!o;6~AMgQClZ48&L~jG_6jP4CW%f&NY>&"
+    "ZSwT92TTi_6|i0vLF{(gLV+Yts=bj6@zyDTp&SKN<%jU9@LDo*FO(TQZkTV&2A|{nUQ-m4ntUS*4gf?$aY!K(LTg~Vor41Lw7HAmO6!EM<7|d*sak"
+    "OE3@1fiSFp)w)UjGY&mo0^mV2)g)9fQx&+wekZj}Bx}uPd;eD+NV?1Q~i+8k16l|3vp90{MOtV_=vZ#!UTsh7n?|gqr7Rqs0+2g?4_65ef(7SUuZ!"
+    "uvOo20_5zsbUd+~m*!w8%gk1Q*93`cQ4pynFx_L|`Dd-49i4gEUtmbcUd@C&qRT%zqu$UprWvs*TPbAAcr%{d7d9XTSSUUEb6D{6g-JBbP3id}Mtj"
+    "7cILo-=<>Ir~7K}4SSV!3hsA?8C^&7lk?Uu)e_y<_nB-ZR6iPqEVpz>TGQjRlcO&xM+6KtKc0F5)^els!$Zhsv<6mlvswJ@@W&k2kAcSfm}Uy{|9h"
+    "=J&*ZhP?_TA-+egNQ#;#nncV@DqHpw$)=9KZ<gsH9VUipB5pU+5W_t`{f4N&lBrJU;@aZ7&t@^?ON*-{{g@OdbRG<T2w^WovnX62%;9m3|pH$u%bU"
+    "xhE9oSiyy>Co>-niKm}bJyX!%JeGF92CEOO5PaN#%TH@dWEFk%IhnHdYiL@Eb}~VF(&pBJ<YO_czv8k=*rviAHEW`Q>3}N>R*so33|tP<DI1qzAH`"
+    "Ft01&ypG#3)sowiY;_}(tugBr)n~)BKMB{+;_EOG*a3?Jc|2=V-yl<&d(cVES`ZyBoX1Yo@$E!5+WuLt~f{p#{1(^j4yfIbVOV>_XX|ph}P9?N=7}"
+    "3SW!+}A}iFIm=m9k2vu~(NFMZKE$4pFz<ZoILaSD|~!dxuQC_6;?voK52_Z6+Om*q)w@Jw@MFX+ySll+&A@qRnmBPrUrs*SlzTa%wIoFqht<`dISj"
+    "g%9ZWvA7-In*M43lG$SwUw!5*)y~nC@c;+8dSInLcOLG8@Q-gevnP(yzp_Lv7X"
 )
-"""The general categories L and N of Unicode 16.0.0: code points to skip and to take, in turn; deflated, base 85.
-Python's own unicodedata is of another version with every release. bench/make_unicode_table.py makes it."""
+"""The categories L and N of Unicode 16.0.0 (each Python's unicodedata is of another version): how many code points to
+skip and to take, in turn, each count as the character of that number. bench/make_unicode_table.py prints it."""
 
+# The code points at which a letter, or a number, begins or ends to be one.
+LETTERS, NUMBERS = (
+    list(accumulate(map(ord, counts)))
+    for counts in zlib.decompress(base64.b85decode("".join(CLASSES))).decode("utf-8").split("\0")
+)
 WHITE = frozenset(
     [*range(9, 14), 0x20, 0x85, 0xA0, 0x1680, *range(0x2000, 0x200B), 0x2028, 0x2029, 0x202F, 0x205F, 0x3000]
 )
-
-
-@cache
-def class_edges() -> tuple[list[int], ...]:
-    """For letters and for numbers: the code points at which membership changes, ascending."""
-    texts = zlib.decompress(base64.b85decode("".join(CLASSES))).decode("ascii").split(";")
-    return tuple(list(accumulate(map(int, text.split()))) for text in texts)
 
 
 @cache
@@ -349,20 +341,16 @@ def kind(char: str) -> str:
     """`space`, `letter`, `number` or `other`."""
     if ord(char) in WHITE:
         return "space"
-    letters, numbers = class_edges()
-    if bisect_right(letters, ord(char)) % 2:
+    if bisect_right(LETTERS, ord(char)) % 2:
         return "letter"
-    return "number" if bisect_right(numbers, ord(char)) % 2 else "other"
-
-
-CONTRACTIONS = ("'s", "'t", "'re", "'ve", "'m", "'ll", "'d")
+    return "number" if bisect_right(NUMBERS, ord(char)) % 2 else "other"
 
 
 def split_words(text: str) -> list[str]:
     """GPT-2's pre-tokenizer: `'s|'t|'re|'ve|'m|'ll|'d| ?\\p{L}+| ?\\p{N}+| ?[^\\s\\p{L}\\p{N}]+|\\s+(?!\\S)|\\s+`."""
     words, at = [], 0
     while at < len(text):
-        found = next((c for c in CONTRACTIONS if text.startswith(c, at)), "")
+        found = next((c for c in ("'s", "'t", "'re", "'ve", "'m", "'ll", "'d") if text.startswith(c, at)), "")
         end = at + len(found)
         if not found:
             first = at + 1 if text[at] == " " and at + 1 < len(text) and kind(text[at + 1]) != "space" else at
@@ -461,10 +449,8 @@ def size_name(parameters: int) -> str:
 def generate(folder: Path, prompt: str, tokens: int, trace: TextIO | None) -> None:
     model, tokenizer = Model(folder), Tokenizer(folder / "merges.txt")
     merges = len(tokenizer.tokens) - 256
-    print(
-        f"gpt2 ({size_name(model.parameters)}) on reference.py — {merges} merges, "
-        f"{model.vocabulary} vocabulary rows, {model.layers} layers"
-    )
+    sizes = f"{merges} merges, {model.vocabulary} vocabulary rows, {model.layers} layers"
+    print(f"gpt2 ({size_name(model.parameters)}) on reference.py — {sizes}")
     ids = tokenizer.encode(prompt)
     if not ids:
         raise Problem("the prompt is empty")

@@ -2,7 +2,7 @@
 """Print the table of letters and numbers that reference.py carries, as the tokenizers package classifies them.
 
 Its regular expressions are Oniguruma's, whose Unicode is 16.0.0. The table lists, for letters and then for numbers, how
-many code points to skip and how many to take, in turn.
+many code points to skip and how many to take, in turn; each count is a character of that number.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def members(pattern: str) -> set[int]:
 
 def gaps(points: set[int]) -> str:
     edges = [c for c in range(0x110000) if (c in points) != (c - 1 in points)]
-    return " ".join(str(b - a) for a, b in zip([0, *edges], edges, strict=False))
+    return "".join(chr(b - a) for a, b in zip([0, *edges], edges, strict=False))
 
 
 def main() -> None:
-    text = ";".join(gaps(members(rf"\p{{{name}}}")) for name in "LN")
-    packed = base64.b85encode(zlib.compress(text.encode("ascii"), 9)).decode("ascii")
+    text = "\0".join(gaps(members(rf"\p{{{name}}}")) for name in "LN")
+    packed = base64.b85encode(zlib.compress(text.encode("utf-8"), 9)).decode("ascii")
     for at in range(0, len(packed), LINE):
         print(f'    "{packed[at : at + LINE]}"')
 
