@@ -248,7 +248,8 @@ class _Fusion:
             return self._root(p, "it is read at computed places, so elements would be computed again")
         if shape.risky[p] and not any(self._sees_all(u) for u in uses):
             return self._root(p, "it may fault, and its reader may not evaluate all of it")
-        sinks = [s for u in uses for s in self._sinks(u)]
+        # Two readers in one group share what they read there.
+        sinks = list({id(s): s for u in uses for s in self._sinks(u)}.values())
         if facts.heavy and (len(sinks) != 1 or sinks[0].sequential or uses[0].place is not Place.INDEX):
             return self._root(p, "its folds would run again, or one after the other")
         if facts.heavy and sinks[0].heavy:

@@ -29,7 +29,7 @@ from osprey_py.source.span import NO_SPAN, Span
 BACKLOG = 8192
 """Launches that may pile up before the newest is run whether or not somebody reads it: memory stays bounded."""
 
-MOST_PLANS = 1024
+MOST_PLANS = 256
 """Plans kept; the oldest goes first. A program whose graphs never repeat does not fill the memory."""
 
 _NAN = np.uint64(0x7FF8000000000000).view(np.float64)

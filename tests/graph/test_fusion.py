@@ -7,7 +7,7 @@ import pytest
 from osprey_py.graph.buffer import Buffer
 from osprey_py.graph.runtime import Runtime
 from osprey_py.kernel.fault import MathFault
-from osprey_py.kernel.ir import FLOAT, INT, Bound, Kernel, Node, const, fold, index, length, load, uniform, var
+from osprey_py.kernel.ir import FLOAT, INT, Bound, Kernel, Node, const, fold, index, length, load, uniform, var, walk
 from tests.graph.support import Counting, elementwise, gather, op, running, span, total
 
 DOUBLE = elementwise(lambda a: op("fmul", a, const(2.0)), FLOAT, name="double")
@@ -126,7 +126,29 @@ def test_costly_work_is_not_done_twice_and_cheap_work_is() -> None:
         assert len([n for n in run(rt) if n != "copy"]) == ran, run(rt)
 
 
+HALF = elementwise(lambda a: op("fmul", a, const(0.25)), FLOAT, name="quarter")
 TWICE = elementwise(lambda a: op("fdiv", a, const(0.5)), FLOAT, name="half")
+
+
+def test_two_readers_in_one_group_share_what_they_read() -> None:
+    """Costly work with two readers that end up in one launch is done once there."""
+    rt = Runtime(Counting())
+    y = rt.map(EXP, (floats(rt, 4),), (), 4)
+    z = rt.map(SUM, (rt.map(DOUBLE, (y,), (), 4), rt.map(TWICE, (y,), (), 4)), (), 4)
+    del y
+    assert len(rt.read(z)) == 4
+    assert run(rt) == ["exp+double+half+sum"]
+    (kernel,) = [k for _, k, _ in rt._compiled if k is not None]
+    assert sum(n.op == "exp" for n in walk(kernel.roots)) == 1
+
+
+def test_a_chain_of_diamonds_takes_no_more_than_linear_time() -> None:
+    rt = Runtime(Counting())
+    x = floats(rt, 2)
+    for _ in range(200):
+        x = rt.map(SUM, (rt.map(DOUBLE, (x,), (), 2), rt.map(HALF, (x,), (), 2)), (), 2)
+    assert len(rt.read(x)) == 2
+    assert len(run(rt)) < 40
 
 
 def test_into_a_fold_goes_only_little_work() -> None:
@@ -168,10 +190,10 @@ def test_an_append_is_filled_by_what_it_appends() -> None:
 def test_what_is_decided_against_says_why() -> None:
     rt = Runtime(Counting())
     y = rt.map(EXP, (floats(rt, 4),), (), 4)
-    z = rt.map(SUM, (rt.map(DOUBLE, (y,), (), 4), rt.map(TWICE, (y,), (), 4)), (), 4)
+    a, b = rt.map(DOUBLE, (y,), (), 4), rt.map(TWICE, (y,), (), 4)
     reversed_ = Kernel((FLOAT,), (), load(0, FLOAT, op("wsub", const(3), index())), name="reversed")
-    w = rt.map(reversed_, (z,), (), 4)
-    del y, z
+    w = rt.map(SUM, (rt.map(reversed_, (a,), (), 4), b), (), 4)
+    del y, a, b
     assert rt.read(w)[0] > 0
     (plan,) = rt._plans.values()
     assert sorted(plan.reasons.values()) == [

@@ -19,15 +19,19 @@ def test_a_profile_tells_kernels_places_and_reasons() -> None:
     for _ in range(2):
         x = rt.from_list([0.0] * 4, FLOAT)
         e = rt.map(EXP, (x,), (), 4, span(10))
-        y = rt.map(SUM, (rt.map(DOUBLE, (e,), (), 4, span(11)), rt.map(DOUBLE, (e,), (), 4, span(12))), (), 4, span(13))
+        a = rt.map(DOUBLE, (e,), (), 4, span(11))
+        y = rt.map(SUM, (rt.map(DOUBLE, (e,), (), 4, span(12)), x), (), 4, span(13))
         del e
-        assert rt.read(y) == [4.0] * 4
-    exp, double = rt.profile.records
+        rt.force([a.node, y.node])
+        assert rt.read(y) == [2.0] * 4
+        del a, y
+    exp, double, both = rt.profile.records
     assert (exp.kernel, exp.runs, exp.elements, exp.bytes, exp.seconds) == ("exp", 2, 8, 128, 2.0)
-    assert (double.kernel, double.runs, double.elements, double.bytes) == ("double+sum", 2, 8, 128)
-    assert double.places == (span(11), span(12), span(13))
+    assert (double.kernel, double.places) == ("double", (span(11),))
+    assert (both.kernel, both.runs, both.elements, both.bytes) == ("double+sum", 2, 8, 192)
+    assert both.places == (span(12), span(13))
     text = rt.profile_text()
-    assert "kernels.osp:11, kernels.osp:12, kernels.osp:13" in text and "4 launches" in text
+    assert "kernels.osp:12, kernels.osp:13" in text and "6 launches" in text
     assert "stored: exp (kernels.osp:10): 2 readers would do 21 units of work again to save 6" in text
 
 
