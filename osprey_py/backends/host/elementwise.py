@@ -154,7 +154,8 @@ class Elementwise:
                 version = self.versions[key] = self._version(repr(key), make)
             else:
                 version = self._scalar()
-        numbers = nest.numbers(facts, version.numbers)
+        # A sum stays within 64 bits, but a multiple need not: the code's arithmetic wraps, and so may its numbers.
+        numbers = [(x + 2**63) % 2**64 - 2**63 for x in nest.numbers(facts, version.numbers)]
         return Entry(version.address, struct.pack(f"<{len(numbers)}q", *numbers), self._grain(facts, extent, step.n))
 
     def _grain(self, facts: Ranges, extent: int, n: int) -> int:
