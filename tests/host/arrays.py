@@ -54,7 +54,7 @@ class _Array:
         self.draw = draw
         self.numbers: list[Scalar] = []
         self.extents = [self.pick(*EXTENTS) for _ in range(self.pick(1, 2, 2, 3))]
-        self.terms = self.pick(0, 1, 3, 8, 18)
+        self.terms = self.pick(0, 1, 3, 8, 18, 21)
         self.turns: list[Node] = []
         """Indices of the folds around, outermost first."""
         self.n = int(np.prod(self.extents))
@@ -108,13 +108,15 @@ class _Array:
     def term(self, k: Node | None, depth: int) -> Node:
         """A float."""
         if depth == 0:
+            if k is not None and self.pick(True, False):
+                return self.row(k)
             return self.pick(
                 lambda: guarded(0, self.place(k)),
                 lambda: guarded(1, self.place(k)),
                 lambda: load(2, FLOAT, index()),
                 lambda: op("tofloat", FLOAT, self.place(k)),
             )()
-        name = self.pick("fadd", "fmul", "fsub", "fmax", "fdivi", "fdiv", "unary", "mask", "fold", "token")
+        name = self.pick("fadd", "fmul", "fsub", "fmax", "fdivi", "fdiv", "unary", "mask", "fold", "fold", "token")
         if name == "unary":
             return op(self.pick("exp", "tanh", "fneg", "sqrt", "ln"), FLOAT, self.term(k, depth - 1))
         if name == "mask":
@@ -126,11 +128,22 @@ class _Array:
             return self.fold(depth - 1)
         return op(name, FLOAT, self.term(k, depth - 1), self.term(k, depth - 1))
 
+    def row(self, k: Node) -> Node:
+        """Element k of the row that the grid's last digits name: what sums of rows read."""
+        digits = [self.digit(d) for d in range(self.pick(0, 0, len(self.extents) - 1), len(self.extents))]
+        at = digits[0]
+        for d, extent in zip(digits[1:], self.extents[1 - len(digits) + len(self.extents) :], strict=True):
+            at = op("add", INT, op("mul", INT, at, self.number(extent)), d)
+        return guarded(self.pick(0, 1), op("add", INT, op("mul", INT, at, self.number(self.terms)), k))
+
     def fold(self, depth: int) -> Node:
         j, acc = Bound(INT, "j"), Bound(FLOAT, "acc")
-        count = self.pick(self.number(self.terms), op("imin", INT, self.digit(0), const(self.terms)))
+        count = self.pick(
+            self.number(self.terms), self.number(self.terms), op("imin", INT, self.digit(0), const(self.terms))
+        )
         self.turns.append(var(j))
-        following = op(self.pick("fadd", "fmax", "fadd"), FLOAT, var(acc), self.term(var(j), depth))
+        term = self.row(var(j)) if self.pick(True, False) else self.term(var(j), depth)
+        following = op(self.pick("fadd", "fmax", "fmin", "fadd"), FLOAT, var(acc), term)
         self.turns.pop()
         return fold(count, j, (acc,), (const(self.pick(0.0, -0.0, 1.5)),), (following,))[0]
 
@@ -142,7 +155,8 @@ def arrays(draw: Callable[..., Any]) -> Launch:
     result = maker.term(None, draw(st.integers(1, 3)))
     size = max(1, maker.n)
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
-    lengths = [draw(st.sampled_from([size, size, size // 2, 0, 3 * size])) for _ in range(2)]
+    whole = size * max(1, maker.terms)
+    lengths = [draw(st.sampled_from([whole, whole, whole, size, size // 2, 0])) for _ in range(2)]
     floats = [_floats(draw(st.sampled_from(KINDS)), rng, n) for n in (*lengths, size)]
     tokens = Storage(Kind.I64, rng.integers(-1, size + 1, size))
     kernel = Kernel((FLOAT, FLOAT, FLOAT, INT), (INT,) * len(maker.numbers), result, name="array")
@@ -152,7 +166,10 @@ def arrays(draw: Callable[..., Any]) -> Launch:
 def _floats(kind: Kind, rng: np.random.Generator, n: int) -> Storage:
     values = rng.standard_normal(n) * 3
     values[rng.random(n) < 0.02] = np.nan
-    values[rng.random(n) < 0.02] = -0.0
+    values[rng.random(n) < 0.05] = 0.0
+    values[rng.random(n) < 0.05] = -0.0
     if kind is Kind.BF16:
         return Storage(kind, (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16))
+    if kind is Kind.F64:
+        values.view(np.uint64)[rng.random(n) < 0.02] = 0xFFF4_0000_DEAD_BEEF
     return Storage(kind, values.astype(kind.dtype))
