@@ -76,7 +76,9 @@ class _Simplifier:
     def rule(self, old: Node, args: tuple[Node, ...]) -> Node:
         if old.op == "proj" and old.args[0] in self.results:
             assert isinstance(old.attr, int)
-            return self.results[old.args[0]][old.attr]
+            result = self.results[old.args[0]][old.attr]
+            self._note(result)
+            return result
         if old.op == "fold":
             return self._fold(old, args)
         node = rebuild(old, args)

@@ -118,7 +118,7 @@ BODIES = {
     "an unused pipeline": "{ let b = gpuMap(numbers, fn(k) => intDiv(i, k))  1 }",
     "zip": "gpuFold(gpuZipWith(numbers, gpuIota(i % 20), fn(a, b) => a * b), 0, fn(a, b) => a + b)",
     "filter": "gpuFold(gpuFilter(numbers, fn(k) => k > 0), i, fn(a, k) => a + intDiv(15, k))",
-    "map after filter": "numbers |> gpuFilter(fn(k) => k != 0) |> gpuMap(fn(k) => intDiv(15, k)) |> gpuFold(i, fn(a, k) => a + k)",
+    "map after filter": "numbers |> gpuFilter(fn(k) => k > 0) |> gpuMap(fn(k) => 15 % k) |> gpuFold(i, fn(a, k) => a + k)",
     "length of a filter": "gpuLength(gpuFilter(numbers, fn(k) => k > i))",
     "nested folds": "gpuFold(gpuIota(4), 0, fn(a, k) => a + gpuFold(gpuIota(k), i, fn(b, j) => b + j * k))",
     "tail recursion": "gcd(i, 12)",

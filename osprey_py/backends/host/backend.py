@@ -16,28 +16,31 @@ from osprey_py.backends.host.packing import Frame
 from osprey_py.backends.host.pool import Plan, Pool
 from osprey_py.backends.host.stack import on_deep_stack
 from osprey_py.backends.protocol import Kind, Report, Step, StepOp, Storage
-from osprey_py.kernel.faults import lower
 from osprey_py.kernel.ir import Kernel
+from osprey_py.kernel.passes import ALL, Passes, prepared
 
 
 class HostBackend:
     """Native code on this machine's processors. threads: how many, all of them by default. nests: whether loops
     rely on what a launch's integers prove, vectors included. contractions: whether sums of products go to the
-    matrix kernels. Results depend on none of these."""
+    matrix kernels. passes: which of the kernel's passes run. Results depend on none of these."""
 
     name = "host"
 
-    def __init__(self, threads: int | None = None, *, nests: bool = True, contractions: bool = True) -> None:
+    def __init__(
+        self, threads: int | None = None, *, nests: bool = True, contractions: bool = True, passes: Passes = ALL
+    ) -> None:
         self.threads = threads or os.cpu_count() or 1
         self.nests = nests
         self.contractions = contractions
+        self.passes = passes
         self._blocks = Blocks()
         self._frame = Frame()
         self._plan = Plan()
         self._pool: Pool | None = None
 
     def compile(self, op: StepOp, kernel: Kernel | None, kinds: tuple[Kind, ...], example: Step) -> Compiled:
-        lowered = None if kernel is None else lower(kernel)
+        lowered = None if kernel is None else prepared(kernel, self.passes)
         return Compiled(op, lowered, kinds, self.threads, nests=self.nests, contractions=self.contractions)
 
     def allocate(self, kind: Kind, n: int) -> Storage:
