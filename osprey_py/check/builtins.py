@@ -134,6 +134,7 @@ SIGNATURES: dict[str, str] = {
     "printError": "<T>(T) -> Unit !IO",
     "input": "() -> Result<string, Error> !IO",
     "args": "() -> List<string> !IO",
+    "programFolder": "() -> string !IO",
     "readFile": "(string) -> Result<string, Error> !IO",
     "writeFile": "(string, string) -> Result<Unit, Error> !IO",
     "appendFile": "(string, string) -> Result<Unit, Error> !IO",

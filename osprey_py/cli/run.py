@@ -35,7 +35,7 @@ def main(argv: list[str]) -> int:
     from osprey_py.graph.runtime import Runtime
 
     runtime = Runtime(make_backend(options.device, options.threads), fusion=not options.no_fusion, profile=options.plan)
-    code = run_program(program, args=rest[1:], runtime=runtime)
+    code = run_program(program, args=rest[1:], runtime=runtime, folder=str(Path(rest[0]).parent))
     if options.plan:
         print(runtime.profile_text(), file=sys.stderr)
     return code

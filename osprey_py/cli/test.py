@@ -43,7 +43,7 @@ def main(argv: list[str]) -> int:
         program, diagnostics = load_program(file)
         report(diagnostics)
         runtime = Runtime(backend)
-        if program is None or run_program(program, runtime=runtime, test_filter=options.filter, harness=harness):
+        if program is None or run_program(program, runtime=runtime, test_filter=options.filter, harness=harness, folder=str(file.parent)):
             # It ended before its tests did: a file that does not check, or a fault outside of every test.
             harness.count += 1
             print(f"not ok {harness.count} - {file} runs to its end", flush=True)

@@ -47,14 +47,17 @@ def run_program(
     stdin: TextIO | None = None,
     test_filter: str | None = None,
     harness: Harness | None = None,
+    folder: str = ".",
 ) -> int:
     """Run startup code and main. 0, 1 (a fault, or a failed test), or what the program gives to `exit`.
-    test_filter: run the tests whose names contain it. harness: where they report, when files share one."""
+    test_filter: run the tests whose names contain it. harness: where they report, when files share one.
+    folder: where the program lies, as its path was given."""
     from osprey_py.eval.world import World
 
     words = tuple(word.encode("utf-8", "surrogateescape").decode("utf-8", "replace") for word in args)
     world = World(runtime, stdout or sys.stdout, stderr or sys.stderr, stdin or sys.stdin, words)
     world.tests = harness
+    world.folder = folder
     if test_filter is not None:
         world.extra["filter"] = test_filter
     return on_big_stack(lambda: _run(program, world))

@@ -53,6 +53,7 @@ class World:
     stderr: TextIO
     stdin: TextIO
     args: tuple[str, ...] = ()
+    folder: str = "."
     depth: int = 0
     handlers: Any = None
     tests: Any = None

@@ -143,3 +143,10 @@ def test_osprey_test_counts_files_that_end_early(tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
     assert osprey("test", "empty", cwd=tmp_path).returncode == 1
+
+
+def test_a_program_knows_its_folder(tmp_path: Path) -> None:
+    (tmp_path / "deep").mkdir()
+    (tmp_path / "deep" / "x.osp").write_text("print(programFolder())\n")
+    assert osprey("run", "deep/x.osp", cwd=tmp_path).stdout == "deep\n"
+    assert osprey("run", "x.osp", cwd=tmp_path / "deep").stdout == ".\n"

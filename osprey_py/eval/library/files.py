@@ -60,6 +60,11 @@ def arguments(w: World) -> List:
     return make_list(list(w.args))
 
 
+@builtin("programFolder", world=True)
+def program_folder(w: World) -> str:
+    return w.folder
+
+
 def _reason(e: OSError | ValueError) -> str:
     return (e.strerror or "cannot be used").lower() if isinstance(e, OSError) else "not a file name"
 
