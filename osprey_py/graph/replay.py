@@ -25,6 +25,7 @@ from typing import Any
 from osprey_py.backends.protocol import Backend, Storage
 from osprey_py.graph.buffer import Buffer, Node
 from osprey_py.graph.risk import may_fault
+from osprey_py.graph.roomy import roomy
 from osprey_py.graph.runtime import Runtime
 from osprey_py.graph.symbols import Sym, SymFloat, SymInt, Unrecordable, bits, concrete, seen
 from osprey_py.kernel.fault import MathFault
@@ -38,11 +39,6 @@ Number = Any
 
 MOST_LINES = 20_000
 """Of a recording; a function that does more is evaluated plainly."""
-
-ROOMY = 2500
-"""Stack slots of a replay, more than the chunk of 2048 that CPython gives a thread's frames at a time: its frame gets a
-chunk of its own with room to spare. A long function that ends just before a chunk's end would have each of its
-thousand calls map a chunk and unmap it again (measured: 7.5 ms in the place of 0.6)."""
 
 
 class Miss(Exception):
@@ -187,9 +183,7 @@ class Recording:
             **{f"_{w}": getattr(rt, w) for w in ("mark", "settle")},
         }
         exec(compile(text, "<trace>", "exec"), namespace)
-        replay = namespace["replay"]
-        replay.__code__ = replay.__code__.replace(co_stacksize=ROOMY)
-        return Trace(replay, text, self.launches)
+        return Trace(roomy(namespace["replay"]), text, self.launches)
 
     def _fresh(self, kind: str) -> str:
         self._count += 1

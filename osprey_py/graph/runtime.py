@@ -18,8 +18,9 @@ from osprey_py.graph.buffer import Buffer, Memory, Node, NodeOp
 from osprey_py.graph.fuse import Fuser
 from osprey_py.graph.kernels import IOTA, slice_kernel
 from osprey_py.graph.locate import LaunchFault, first_fault
-from osprey_py.graph.plan import CompiledCache, Plan, make_plan
+from osprey_py.graph.plan import Engine, Plan, make_plan
 from osprey_py.graph.risk import may_fault
+from osprey_py.graph.roomy import roomy
 from osprey_py.graph.schedule import Pending, pending, shape_of
 from osprey_py.graph.trace import Profile
 from osprey_py.kernel.fault import MathFault
@@ -61,7 +62,7 @@ class Runtime:
         self._backlog = BACKLOG
         self._listed: list[Node] = []
         self._plans: dict[Any, Plan] = {}
-        self._compiled: CompiledCache = {}
+        self.engine = Engine(backend)
 
     # --- launches ---------------------------------------------------------------------------------------
 
@@ -212,6 +213,7 @@ class Runtime:
                 node.listed = False
         self._listed = [n for n in self._listed if n.order < mark]
 
+    @roomy
     def force(self, targets: list[Node]) -> None:
         """Run what the targets need. Raises the first fault in strict order."""
         self._backlog = BACKLOG
@@ -226,8 +228,8 @@ class Runtime:
                 del self._plans[next(iter(self._plans))]
             self._plans[graph.key] = plan
         self.stats.steps += plan.steps
-        if not plan.run(graph.nodes, graph.externals, self.backend, self._compiled, self.profile):
-            fault = first_fault([*self._listed, *targets], self.backend, self._compiled)
+        if not plan.run(graph.nodes, graph.externals, self.engine, self.profile):
+            fault = first_fault([*self._listed, *targets], self.backend, self.engine.compiled)
             assert fault is not None, "a backend reported a fault that no launch has"
             raise fault
         if self._listed:

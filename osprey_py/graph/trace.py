@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from osprey_py.backends.protocol import Step
 from osprey_py.graph.buffer import Node
-from osprey_py.graph.plan import Plan, Recipe
+from osprey_py.graph.frame import Recipe
+from osprey_py.graph.plan import Plan
 from osprey_py.source.span import NO_SPAN, Span
 
 

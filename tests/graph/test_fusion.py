@@ -83,7 +83,7 @@ def test_layers_share_their_code_and_one_plan_serves_all_sizes() -> None:
         names.update(run(rt))
         del x
     assert len(names) == 1
-    assert len(rt._compiled) == 1
+    assert len(rt.engine.compiled) == 1
     assert rt.stats.steps == 15
 
 
@@ -138,7 +138,7 @@ def test_two_readers_in_one_group_share_what_they_read() -> None:
     del y
     assert len(rt.read(z)) == 4
     assert run(rt) == ["exp+double+half+sum"]
-    (kernel,) = [k for _, k, _ in rt._compiled if k is not None]
+    (kernel,) = [k for _, k, _ in rt.engine.compiled if k is not None]
     assert sum(n.op == "exp" for n in walk(kernel.roots)) == 1
 
 
