@@ -68,7 +68,8 @@ def install(unit: Unit, namespace: dict[str, Any], world: World) -> None:
     for name, f in unit.program.functions.items():
         t = f.type
         pure = isinstance(t, types.FunctionType) and not t.effects
-        if pure and f.params and name in unit.graph.launches and name not in unit.graph.mutual:
+        recursive = name in unit.graph.mutual or name in unit.graph.counted
+        if pure and f.params and name in unit.graph.launches and not recursive:
             for python_name in unit.names_of(name):
                 namespace[python_name] = Replayer(namespace[python_name], python_name, studio)
 
@@ -127,7 +128,7 @@ class Replayer:
     def _replay(self, trace: Trace, leaves: list[Any]) -> tuple[bool, Any]:
         mark = self.runtime.mark()
         try:
-            result = trace.replay(leaves)
+            result = trace(leaves)
         except (Miss, MathFault):
             self.runtime.forget(mark)
             return False, None

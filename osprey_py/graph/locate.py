@@ -11,14 +11,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from osprey_py.backends.oracle import evaluate_element
+from osprey_py.backends.oracle import evaluate_element, find_fault
 from osprey_py.backends.protocol import KIND_OF, Backend, Scalar, Step, Storage
 from osprey_py.graph.buffer import STEP_OF, Node
 from osprey_py.graph.kernels import copy_kernel
 from osprey_py.graph.plan import CompiledCache
 from osprey_py.graph.schedule import collect
 from osprey_py.kernel.fault import MathFault
-from osprey_py.kernel.ir import Kernel
+from osprey_py.kernel.ir import Kernel, fold_parts, index
+from osprey_py.kernel.substitute import instantiate
 from osprey_py.source.span import Span
 
 
@@ -96,9 +97,12 @@ class _Again:
         return Step(STEP_OF[node.op], kernel, inputs, uniforms, n, output, None)
 
     def _find(self, node: Node, inputs: tuple[Storage, ...], output: Storage) -> LaunchFault:
-        """Halve the range of prefixes to the shortest that faults; its last element is the one."""
+        """Halve the range of prefixes to the shortest that faults; its last element is the one. Of a fold it is the element
+        it had come to."""
         kernel = node.kernel
         assert kernel is not None
+        if node.op == "fold":
+            return self._find_in_fold(node, kernel, inputs, output)
         good, bad = 0, node.length
         while bad - good > 1:
             middle = (good + bad) // 2
@@ -111,3 +115,17 @@ class _Again:
         except MathFault as fault:
             return LaunchFault(fault.message, fault.span, good, node.span, node.order, fault.recoverable)
         raise AssertionError(f"element {good} of {kernel.name} faulted, but not on the oracle")
+
+    def _find_in_fold(self, node: Node, kernel: Kernel, inputs: tuple[Storage, ...], output: Storage) -> LaunchFault:
+        """A fold comes to its elements as a scan does."""
+        step = self._step(node, as_scan(kernel), inputs, node.uniforms, inputs[0].length, output)
+        fault = find_fault(replace(step, op="scan"))
+        assert fault is not None and fault.element is not None, f"{kernel.name} faulted, but not on the oracle"
+        return LaunchFault(fault.message, fault.span, fault.element, node.span, node.order, fault.recoverable)
+
+
+def as_scan(kernel: Kernel) -> Kernel:
+    """The scan that gives every value of a fold over slot 0."""
+    _, (init,), (step,), attr = fold_parts(kernel.result.args[0])
+    (element,) = instantiate((step,), {attr.index: index()})
+    return replace(kernel, result=element, acc=attr.accs[0], init=init)

@@ -74,14 +74,9 @@ class Mark(int):
     line: int
 
 
-class Trace:
-    """What was recorded. `replay(leaves)` gives the function's result for these numbers and buffers, or raises Miss
-    or MathFault, in the middle of it perhaps."""
-
-    def __init__(self, replay: Callable[[Sequence[Any]], Any], text: str, launches: int) -> None:
-        self.replay = replay
-        self.text = text
-        self.launches = launches
+Trace = Callable[[Sequence[Any]], Any]
+"""What was recorded: the function's result for these numbers and buffers; raises Miss or MathFault, in the middle of it
+perhaps."""
 
 
 class Recording:
@@ -90,7 +85,6 @@ class Recording:
 
     def __init__(self, runtime: Runtime) -> None:
         self.runtime = runtime
-        self.launches = 0
         self._lines: list[str] = []
         self._guards: set[str] = set()
         self._scalars: dict[str, Sym] = {}
@@ -183,7 +177,8 @@ class Recording:
             **{f"_{w}": getattr(rt, w) for w in ("mark", "settle")},
         }
         exec(compile(text, "<trace>", "exec"), namespace)
-        return Trace(roomy(namespace["replay"]), text, self.launches)
+        replay: Trace = roomy(namespace["replay"])
+        return replay
 
     def _fresh(self, kind: str) -> str:
         self._count += 1
@@ -321,7 +316,6 @@ class Recording:
 
     def _made(self, made: Buffer, text: str, size: Int | None) -> TracedBuffer:
         """A buffer that the text makes."""
-        self.launches += 1
         name = self._fresh("b")
         self.write(f"{name} = {text}")
         return TracedBuffer(made.node, self, name, size)
