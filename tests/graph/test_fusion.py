@@ -214,7 +214,7 @@ def faults(rt: Runtime, what: Buffer) -> tuple[str, int | None, object, object]:
 
 @pytest.mark.parametrize("fusion", [True, False])
 def test_order_of_faults_is_that_of_the_launches(fusion: bool) -> None:
-    """Element 0 faults in the second launch, element 2 in the first: the first launch wins."""
+    """S1.3, S7.1: Element 0 faults in the second launch, element 2 in the first: the first launch wins."""
     rt = Runtime(Counting(), fusion=fusion)
     x = rt.from_list([-1.0, 3.0, 0.0], FLOAT)
     minus = elementwise(lambda a: op("fdiv", const(1.0), op("fadd", a, const(1.0)), line=5), FLOAT, name="minus")
@@ -224,6 +224,7 @@ def test_order_of_faults_is_that_of_the_launches(fusion: bool) -> None:
 
 @pytest.mark.parametrize("fusion", [True, False])
 def test_a_shorter_reader_does_not_hide_a_fault(fusion: bool) -> None:
+    """S1.1, S7.1."""
     rt = Runtime(Counting(), fusion=fusion)
     inverse = rt.map(INVERSE, (rt.from_list([1.0, 2.0, 0.0], FLOAT),), (), 3)
     out = rt.map(SUM, (inverse, floats(rt, 2)), (), 2)
@@ -233,6 +234,7 @@ def test_a_shorter_reader_does_not_hide_a_fault(fusion: bool) -> None:
 
 @pytest.mark.parametrize("fusion", [True, False])
 def test_a_reader_that_recovers_does_not_recover_its_input(fusion: bool) -> None:
+    """S3.2, S7.1."""
     rt = Runtime(Counting(), fusion=fusion)
     safe = Kernel(
         (FLOAT,), (), Node("recover", FLOAT, (op("fdiv", const(1.0), load(0, FLOAT, index())), const(9.0))), name="safe"
@@ -244,6 +246,7 @@ def test_a_reader_that_recovers_does_not_recover_its_input(fusion: bool) -> None
 
 @pytest.mark.parametrize("fusion", [True, False])
 def test_a_reader_that_skips_does_not_hide_a_fault(fusion: bool) -> None:
+    """S3.4, S7.1."""
     rt = Runtime(Counting(), fusion=fusion)
     inverse = rt.map(INVERSE, (rt.from_list([2.0, 0.0], FLOAT),), (), 2)
     first = Kernel((INT, FLOAT), (), gather(1, op("wadd", load(0, INT, index()), const(5)), const(0.0)), name="far")

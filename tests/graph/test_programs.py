@@ -28,6 +28,7 @@ class Strict(Runtime):
 @LIGHT
 @given(data(), programs())
 def test_fused_lazy_runs_see_what_strict_evaluation_sees(initial: list[Any], actions: list[Action]) -> None:
+    """S1.1, S1.3, S7.1."""
     expected = observe(Strict(OracleBackend(), fusion=False), initial, actions)
     assert observe(Runtime(Counting(), fusion=True), initial, actions) == expected
     assert observe(Runtime(Counting(), fusion=False), initial, actions) == expected
@@ -49,5 +50,6 @@ def test_plans_made_for_other_sizes_serve(one: list[Any], two: list[Any], action
 @settings(max_examples=25, deadline=None)
 @given(data(), programs(10), st.booleans())
 def test_the_host_sees_what_the_oracle_sees(initial: list[Any], actions: list[Action], fusion: bool) -> None:
+    """S7.1."""
     expected = observe(Strict(OracleBackend(), fusion=False), initial, actions)
     assert observe(Runtime(HostBackend(threads=2), fusion=fusion), initial, actions) == expected

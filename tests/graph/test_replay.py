@@ -153,7 +153,7 @@ fn main() -> Unit = forEach(range(0, 12), fn(t) => {
 
 
 def test_a_region_is_left_only_when_its_launches_have_run(tmp_path: Path) -> None:
-    """Nobody reads the launch in the region; it faults for the third number, and the region recovers."""
+    """V3.7: Nobody reads the launch in the region; it faults for the third number, and the region recovers."""
     text = (
         LAYERS
         + """

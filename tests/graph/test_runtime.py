@@ -32,6 +32,7 @@ def backend(rt: Runtime) -> Counting:
 
 
 def test_launches_give_their_values(rt: Runtime) -> None:
+    """S2.2, S2.3, S2.4, S2.5, S2.8, S2.9."""
     x = rt.from_list([1.0, -2.0, 3.0], FLOAT)
     assert rt.read(rt.map(DOUBLE, (x,), (), 3)) == [2.0, -4.0, 6.0]
     assert rt.fold(total(), (x,), ()) == 2.0
@@ -59,6 +60,7 @@ def test_slices_are_views_of_what_is_there_and_launches_of_what_is_not(rt: Runti
 
 
 def test_narrow_storage_is_read_where_it_lies(rt: Runtime) -> None:
+    """S4.2."""
     bits = np.array([0x3F80, 0xC000, 0x7FC1], "<u2")
     x = rt.data(Storage(Kind.BF16, bits))
     values = rt.read(x)
@@ -68,6 +70,7 @@ def test_narrow_storage_is_read_where_it_lies(rt: Runtime) -> None:
 
 
 def test_stored_nan_is_canonical(rt: Runtime) -> None:
+    """S4.1."""
     odd = struct.unpack("<d", struct.pack("<Q", 0xFFF8000000000123))[0]
     x = rt.from_list([odd, 1.0], FLOAT)
     assert rt.storage(x).data.view(np.uint64)[0] == 0x7FF8000000000000
@@ -83,6 +86,7 @@ def test_nothing_runs_before_it_is_asked_for(rt: Runtime) -> None:
 
 
 def test_a_dead_launch_that_may_fault_still_runs_before_an_effect(rt: Runtime) -> None:
+    """S1.1, S3.1."""
     x = rt.from_list([1.0, 0.0, 0.0], FLOAT)
     rt.map(DOUBLE, (x,), (), 3)
     rt.map(INVERSE, (x,), (), 3, span(9))
@@ -94,6 +98,7 @@ def test_a_dead_launch_that_may_fault_still_runs_before_an_effect(rt: Runtime) -
 
 
 def test_the_first_launch_that_faults_wins_even_when_a_later_one_is_read(rt: Runtime) -> None:
+    """S1.3."""
     zero = rt.from_list([1.0, 0.0], FLOAT)
     first = rt.map(INVERSE, (zero,), (), 2, span(11))
     ints = rt.from_list([1, 2], INT)
@@ -119,6 +124,7 @@ def test_an_empty_launch_cannot_fault(rt: Runtime) -> None:
 
 
 def test_a_region_recovers_its_own_launches_only(rt: Runtime) -> None:
+    """S3.2, V3.6, V3.7."""
     zero = rt.from_list([0.0], FLOAT)
     mark = rt.mark()
     bad = rt.map(INVERSE, (zero,), (), 1, span(20))
@@ -140,6 +146,7 @@ def test_a_region_recovers_its_own_launches_only(rt: Runtime) -> None:
 
 
 def test_a_host_fault_comes_after_the_launches_before_it(rt: Runtime) -> None:
+    """V3.7."""
     zero = rt.from_list([0.0], FLOAT)
     host = MathFault("integer overflow", span(1))
     mark = rt.mark()
