@@ -212,13 +212,17 @@ def cut(p: Product, threads: int, shape: Tile) -> Blocks:
         n = max(-(-p.n // (4 * share)), min(STRIPE, -(-p.n // share)))
         n = min(2048, _round_up(max(1, n), 4 * shape.width))
         return Blocks(kernel, max(1, p.m), n, max(1, min(most_terms, 2048)))
-    deep = 768 if p.m <= 4 * shape.rows else 256
+    few = p.m <= 4 * shape.rows
+    deep = 128 if few else 256
     k = _round_up(-(-most_terms // max(1, -(-most_terms // deep))), shape.unroll)
     most = max(shape.rows, shape.l2 // 2 // (8 * max(1, k)) // shape.rows * shape.rows)
     m = p.m if p.m <= most else _round_up(-(-p.m // -(-p.m // most)), shape.rows)
     rows = batches * -(-p.m // max(1, m))
     wanted = 1 if threads == 1 else -(-4 * threads // max(1, rows))
     n = max(4 * shape.columns, _round_up(-(-p.n // wanted), shape.columns))
+    if few:
+        # The outputs stay in cache from one block of k to the next.
+        n = min(n, 512)
     return Blocks("tiled", max(1, m), n, max(1, k))
 
 

@@ -29,7 +29,8 @@ from osprey_py.backends.host.gemm_target import Tile
 
 MICRO_TYPE = ir.FunctionType(VOID, [PTR, PTR, I64, PTR, I64, PTR, I64, PTR, I64])
 """(A tile, B panel, depth, init, its row stride, out, its row stride, address to prefetch, its stride). Row strides in
-elements (0: one row of seeds serves all), the prefetch stride in bytes. A wrong address to prefetch is harmless."""
+elements (0: one row of seeds serves all), the prefetch stride in bytes: of each step a panel's width of doubles is
+prefetched. A wrong address to prefetch is harmless."""
 
 
 def emit_micro(module: Value, tile: Tile, height: int) -> Value:
@@ -43,6 +44,7 @@ def emit_micro(module: Value, tile: Tile, height: int) -> Value:
     def place(base: Value, stride: Value, i: int, j: int) -> Value:
         return at(b, at(b, base, b.mul(stride, i64(i))), j * tile.width)
 
+    lines = max(1, tile.columns * 8 // 64)
     cells = [(i, j) for i in range(height) for j in range(tile.vectors)]
     first = [b.load(place(init, init_stride, i, j), typ=vector, align=8) for i, j in cells]
 
@@ -56,7 +58,8 @@ def emit_micro(module: Value, tile: Tile, height: int) -> Value:
             line, acc = state[0], state[1:]
             base_a, base_b = at(b, a, b.mul(k, i64(height))), at(b, right, b.mul(k, i64(tile.columns)))
             for u in range(count):
-                prefetch(b, line)
+                for ahead_line in range(lines):
+                    prefetch(b, at(b, line, 64 * ahead_line, 1))
                 line = b.gep(line, [ahead_stride], source_etype=I8)
                 acc = step(at(b, base_a, u * height), at(b, base_b, u * tile.columns), acc)
             return [line, *acc]
