@@ -15,6 +15,7 @@ COMMANDS = {
     "run": "run a program",
     "check": "check a program without running it: types, effects, purity of kernels",
     "test": "run the tests in *.test.osp files",
+    "explain": "say what a diagnostic code means, with a wrong program and a right one",
     "conform": "compare a backend with the oracle, byte for byte",
     "diff": "say where two traces first differ",
 }

@@ -50,12 +50,15 @@ def use_colour(stream: TextIO) -> bool:
 
 
 def report(diagnostics: Iterable[Diagnostic]) -> None:
-    """Render to standard error."""
+    """Render to standard error; on a terminal, say where more is told."""
     from osprey_py.source.render import render
 
+    told = list(diagnostics)
     colour = use_colour(sys.stderr)
-    for diagnostic in diagnostics:
-        print(render(diagnostic, color=colour), file=sys.stderr)
+    if told:
+        print("\n\n".join(render(diagnostic, color=colour) for diagnostic in told), file=sys.stderr)
+    if told and sys.stderr.isatty():
+        print(f"\n`osprey explain {told[0].code}` says more", file=sys.stderr)
 
 
 def add_backend_options(parser: argparse.ArgumentParser) -> None:

@@ -1,7 +1,8 @@
 """The table of diagnostic codes: what each one is about.
 
-E00xx text and syntax, E01xx names and modules, E02xx types, E03xx effects and purity, E04xx match, E05xx run time,
-E06xx input files and tensors; W instead of E for a warning. A code is given once and never re-used.
+E00xx text and syntax, E01xx names and modules, E02xx types, E03xx effects and purity (E035x: seen at a launch),
+E04xx match, E05xx run time; W instead of E for a warning. A code is given once and never re-used; `explain/` beside this
+file has a page for each.
 """
 
 from __future__ import annotations
@@ -67,6 +68,11 @@ CODES: dict[str, str] = {
     "E0308": "an assignment to what is no cell, or outside a handler arm",
     "E0309": "`resume` outside a handler arm",
     "E0310": "a kernel that no device can run: what it takes, gives or captures, or a pipeline inside it",
+    "E0351": "a kernel, seen at its launch, computes with what no device has",
+    "E0352": "a kernel, seen at its launch, calls a built-in of the host",
+    "E0353": "a kernel chooses a buffer or a function by the element",
+    "E0354": "a buffer made inside a kernel that ends in no `gpuFold`",
+    "E0355": "recursion that no device can run",
     # --- match -------------------------------------------------------------------------------------------------
     "E0401": "a `match` that leaves a case out",
     "W0401": "`?:` on what cannot fail",

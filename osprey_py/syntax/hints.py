@@ -61,9 +61,11 @@ def _unclosed(stuck: Stuck) -> Diagnostic | None:
 
 
 def _unclosed_above(s: Stuck) -> Diagnostic | None:
-    """A declaration begins on a new line while a `(` or `[` is open."""
+    """A declaration, or a name no deeper than the line of the bracket, begins on a new line while a `(` or `[` is open."""
     opened = s.open_bracket
-    if opened is None or opened.kind == "LBRACE" or not s.token.starts_line or s.kind not in _DECLARING:
+    if opened is None or opened.kind == "LBRACE" or not s.token.starts_line:
+        return None
+    if s.kind not in _DECLARING and not (s.kind == "NAME" and _indent(s, s.token) <= _indent(s, opened)):
         return None
     if "COMMA" not in s.expected and CLOSERS[opened.kind] not in s.expected:
         return None
@@ -71,6 +73,12 @@ def _unclosed_above(s: Stuck) -> Diagnostic | None:
     closer = {"(": ")", "[": "]"}.get(mark, "}")
     label = Label(s.span, f"expected `{closer}` before this")
     return Diagnostic("E0002", f"this `{mark}` is never closed", s.span_of(opened), "opened here", (label,))
+
+
+def _indent(s: Stuck, token: Token) -> int:
+    """White space at the beginning of the line of a token."""
+    line = s.source.line(s.source.position(token.start)[0])
+    return len(line) - len(line.lstrip())
 
 
 def _stray_closer(s: Stuck) -> Diagnostic | None:
