@@ -79,8 +79,8 @@ class _Text:
         indent = "  " * depth
         if isinstance(node.attr, FoldAttr):
             n, inits, nexts, of_fold = fold_parts(node)
-            starts = ", ".join(f"{self.bound(a)} = {self.name(i)}" for a, i in zip(of_fold.accs, inits, strict=True))
-            head = f"{indent}{self.name(node)} = fold {self.bound(of_fold.index)} < {self.name(n)}, {starts}"
+            head = f"{indent}{self.name(node)} = fold {self.bound(of_fold.index)} < {self.name(n)}"
+            head += "".join(f", {self.bound(a)} = {self.name(i)}" for a, i in zip(of_fold.accs, inits, strict=True))
             inner = self.scope(scope.under[node], depth + 1)
             return [head, *inner, f"{indent}  next {', '.join(map(self.name, nexts))}"]
         if isinstance(node.attr, LoopAttr):

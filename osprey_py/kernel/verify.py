@@ -104,7 +104,7 @@ class _Checker:
     def graph(self, roots: Sequence[Node], params: Sequence[Bound], where: str) -> None:
         """Check everything under roots, where params are the variables bound outside."""
         for p in params:
-            self._bind(p, where)
+            self._bind(p, object())
         for node in walk(roots):
             self._node(node)
             for b in binds(node):

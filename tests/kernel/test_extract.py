@@ -1,5 +1,7 @@
-"""Extraction: a function and its kernel agree on every value, every fault and its place (spec/gpu-surface, S1, S5,
-S6)."""
+"""Extraction: a function and its kernel agree on every value, every fault and its place.
+
+spec/gpu-surface S1.2, S3.2-S3.4, S5.1, S6.1, S6.3.
+"""
 
 from __future__ import annotations
 
@@ -145,19 +147,21 @@ def module() -> Module:
 
 
 @pytest.mark.parametrize("name", BODIES)
-def test_a_kernel_is_its_function_S1(module: Module, name: str) -> None:
+def test_a_kernel_is_its_function(module: Module, name: str) -> None:
     f = module.function(f"k{list(BODIES).index(name)}")
     wanted = [evaluated(module, f, row) for row in ROWS]
     assert launched(f, (INT, FLOAT), ROWS) == wanted
 
 
-def test_tail_recursion_needs_no_frames_S5(module: Module) -> None:
+def test_tail_recursion_needs_no_frames() -> None:
+    """S5.1."""
     text = "fn k(n: int, a: int) -> int = if n == 0 { a } else { k(n - 1, a + 1) }"
     f = Module(text).function("k")
     assert launched(f, (INT, INT), [(300_000, 0)]) == [("int", 300_000)]
 
 
-def test_recursion_has_a_limit_that_nothing_recovers_S5() -> None:
+def test_recursion_has_a_limit_that_nothing_recovers() -> None:
+    """S5.2."""
     module = Module(
         "fn sum(n: int) -> int = if n <= 0 { 0 } else { 1 + sum(n - 1) }\nfn k(n: int) -> int = sum(n) ?: -1"
     )
@@ -167,8 +171,8 @@ def test_recursion_has_a_limit_that_nothing_recovers_S5() -> None:
     assert deep[0] == "recursion too deep"
 
 
-def test_equal_code_is_one_kernel_S6() -> None:
-    """New values of captures, of other lengths, give the same kernel object; other types another."""
+def test_equal_code_is_one_kernel() -> None:
+    """S6.2: new values of captures, of other lengths, give the same kernel object; other functions another."""
     module = Module(
         "fn k_scaled(by: float, b: GpuBuffer<float>) = fn(i: int) => by * (gpuGet(b, i) ?: 0.0)\n"
         "fn chosen(f: (float) -> float) = fn(i: int) => f(toFloat(i))\n"
@@ -189,7 +193,8 @@ def test_equal_code_is_one_kernel_S6() -> None:
     assert root is not power
 
 
-def test_captures_are_read_at_each_launch_S6() -> None:
+def test_captures_are_read_at_each_launch() -> None:
+    """S6.2."""
     module = Module(
         "type P = { a: int, b: float }\nfn k_make(a: int, b: float) = { let p = P { a: a, b: b }\n"
         "fn(i: int) => toFloat(i + p.a) + p.b }"
@@ -211,7 +216,8 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_a_kernel_cannot_hold_is_named_S6(name: str) -> None:
+def test_what_a_kernel_cannot_hold_is_named(name: str) -> None:
+    """S6.3, S6.4."""
     code, body = REFUSED[name]
     module = Module(f"fn k(i: int) -> int = {body}")
     with pytest.raises(OspreyError) as caught:
@@ -221,7 +227,7 @@ def test_what_a_kernel_cannot_hold_is_named_S6(name: str) -> None:
     assert diagnostic.span.source.path == "test.osp"
 
 
-def test_faultless_reads_leave_no_fault_bit_S3() -> None:
+def test_faultless_reads_leave_no_fault_bit() -> None:
     """Index arithmetic that may fault is outside of nothing: `at(x, i)` itself is no fault and no recover."""
     module = Module("let b = toGpu([1.0])\nfn k(i: int) -> float = gpuGet(b, i) ?: 0.0")
     kernel, _, _ = as_kernel(Extractor(), module.function("k"), (INT,))

@@ -14,7 +14,7 @@ ROWS = [(0, 0.0), (1, 2.5), (-3, -1.0), (7, float("nan")), (2**63 - 1, float("in
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), phases=set(Phase) - {Phase.explain})
 @given(functions())
-def test_a_random_kernel_is_its_function_S1(text: str) -> None:
+def test_a_random_kernel_is_its_function(text: str) -> None:
     module = Module(text)
     f = module.function("k")
     wanted = [evaluated(module, f, row) for row in ROWS]

@@ -18,7 +18,7 @@ SETTINGS = settings(
 
 @pytest.mark.parametrize("eager", [False, True])
 @pytest.mark.parametrize("general", [False, True])
-def test_lowered_kernels_mean_the_same_S3(eager: bool, general: bool) -> None:
+def test_lowered_kernels_mean_the_same(eager: bool, general: bool) -> None:
     @SETTINGS
     @given(launches(general=general))
     def same(launch: Launch) -> None:

@@ -1,4 +1,4 @@
-"""Every pass on or off, a kernel means the same (spec/gpu-surface, S7)."""
+"""Every pass on or off, a kernel means the same (spec/gpu-surface S7.1)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SWITCHES = [f.name for f in fields(Passes) if f.name != "verify"]
 
 @pytest.mark.parametrize("general", [False, True])
 @pytest.mark.parametrize("off", ["none", "all", *SWITCHES])
-def test_a_pass_changes_no_byte_S7(off: str, general: bool) -> None:
+def test_a_pass_changes_no_byte(off: str, general: bool) -> None:
     switches = {s: off not in ("all", s) for s in SWITCHES}
 
     @SETTINGS
@@ -36,7 +36,7 @@ def test_a_pass_changes_no_byte_S7(off: str, general: bool) -> None:
 
 
 @pytest.mark.parametrize("general", [False, True])
-def test_faults_keep_their_place_before_lowering_S1(general: bool) -> None:
+def test_faults_keep_their_place_before_lowering(general: bool) -> None:
     """Simplified and shared as extracted, a kernel has the same bytes, or the same first fault at the same element."""
 
     @SETTINGS

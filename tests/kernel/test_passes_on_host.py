@@ -1,4 +1,4 @@
-"""Every pass on or off, the host's bytes are the oracle's (spec/gpu-surface, S7)."""
+"""Every pass on or off, the host's bytes are the oracle's (spec/gpu-surface S7.1)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SWITCHES = [f.name for f in fields(Passes) if f.name != "verify"]
 
 
 @pytest.mark.parametrize("off", ["all", *SWITCHES])
-def test_a_pass_changes_no_byte_on_the_host_S7(off: str) -> None:
+def test_a_pass_changes_no_byte_on_the_host(off: str) -> None:
     switches = {s: off not in ("all", s) for s in SWITCHES}
     backend = HostBackend(threads=1, passes=Passes(verify=True, **switches))
 
