@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from osprey_py.backends.host import rows
+from osprey_py.backends.host import outline, rows
 from osprey_py.backends.host.counting import counted
 from osprey_py.backends.host.operations import choose
 from osprey_py.backends.host.text import Scope, Slot, Value, literal, llvm_type, suffix
@@ -204,7 +204,8 @@ def _branch_uniform(e: Expressions, node: Node, s: Scope, condition: Value, widt
     for i, name in enumerate(names):
         inner = _inner_arm(e, node, i + 1, s, s.width)
         inner.open(name)
-        result.write(inner, e.at_width(node.args[i + 1], inner, width))
+        rare = node.op == "rare" and i == 0 and width == 1
+        result.write(inner, outline.rare(e, node, inner) if rare else e.at_width(node.args[i + 1], inner, width))
         inner.jump(after)
         arms.append(inner)
     s.branch(condition, *names)
@@ -230,7 +231,7 @@ def _branch_lanes(e: Expressions, node: Node, s: Scope, condition: Value) -> Val
     inner.open(inside)
     set_bits = left.read(inner)
     inner.lane = inner.define(INT, 1, f"call i64 @llvm.cttz.i64(i64 {set_bits}, i1 true)")
-    value = e.at_width(node.args[1], inner, 1)
+    value = outline.rare(e, node, inner)
     before = result.read(inner)
     result.write(
         inner,

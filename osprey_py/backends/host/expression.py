@@ -23,7 +23,7 @@ class Expressions:
 
     arguments: where slots, lengths and uniforms come from. signatures: the result types of each of the kernel's
     functions. lane_digit: the variable that counts lanes in vector code; lane_bits: all that differ between lanes.
-    in_range: loads that need no check. folds: the digits of fold indices that are cut. depth: calls under way."""
+    in_range: loads that need no check. folds: the digits of fold indices that are cut. depth: calls under way. outlined: functions written for rare paths."""
 
     def __init__(
         self,
@@ -44,6 +44,11 @@ class Expressions:
         self.folds = folds
         self.signatures = signatures
         self.depth = literal(0)
+        self.outlined: dict[Node, str] = {}
+
+    def apart(self, function: Function) -> Expressions:
+        """For scalar code of another function of the module, over the same nodes."""
+        return Expressions(function, self.placement, self.arguments, self.signatures)
 
     # --- the way in -----------------------------------------------------------------------------------------
 

@@ -3,7 +3,7 @@
 Comes in: a vector fold in which a load moves along memory with the fold's index while its lanes lie a stride apart
 (the sum of each row, say). Goes out: a loop over blocks of turns. Before each block, a few neighbouring elements of
 every lane's row are read as vectors, transposed, and laid down as one vector of lanes for each turn; the turns then
-read those. A gather for each turn would read the same elements one by one. Order within a lane is untouched. """
+read those. A gather for each turn would read the same elements one by one. Order within a lane is untouched."""
 
 from __future__ import annotations
 
@@ -63,14 +63,14 @@ def blocks(
     side = min(machine().lanes, width)
     line = vector("double", width)
     places = [e.function.array(side, line) for _ in rows]
-    starts = [_start(e, s, r) for r in rows]
+    starts = [_starts(e, s, r, side) for r in rows]
 
     def block(b: Scope, first: Value) -> None:
         left = b.define(INT, 1, f"sub i64 {last}, {first}")
         many = b.widen(left, side)
         mask = b.define(BOOL, side, f"icmp sgt {many.llvm} {many}, {lanes(range(side))}")
         for r, start, place in zip(rows, starts, places, strict=True):
-            _fill(e, b, r, start, place, width, side, first, mask)
+            _fill(e, b, r, start, place, width, first, mask)
         turns = b.define(INT, 1, f"call i64 @llvm.smin.i64(i64 {left}, i64 {side})")
 
         def inner(t: Scope, j: Value) -> None:
@@ -84,39 +84,49 @@ def blocks(
     counted(s, 0, literal(0), last, side, block)
 
 
-def _start(e: Expressions, s: Scope, r: Rows) -> str:
-    """The address of the first lane's row."""
+def _starts(e: Expressions, s: Scope, r: Rows, side: int) -> list[str]:
+    """Where the rows of the first lanes begin. Lanes that do not count read the last row that does; there is one
+    square of lanes then."""
     slot = r.load.attr
     assert isinstance(slot, int)
-    return memory.address(s, e.arguments.bases[slot], e.arguments.kinds[slot], sums.first_lane(e, r.start, s))
+    kind = e.arguments.kinds[slot]
+    first = memory.address(s, e.arguments.bases[slot], kind, sums.first_lane(e, r.start, s))
+    stride = e.arguments.number(r.stride)
+    found = []
+    for k in range(side):
+        row = literal(k)
+        if s.live is not None:
+            final = s.define(INT, 1, f"sub i64 {s.live}, 1")
+            row = s.define(INT, 1, f"call i64 @llvm.smin.i64(i64 {row}, i64 {final})")
+        found.append(memory.address(s, first, kind, s.define(INT, 1, f"mul i64 {row}, {stride}")))
+    return found
 
 
 def _fill(
-    e: Expressions, b: Scope, r: Rows, start: str, place: str, width: int, side: int, first: Value, mask: Value
+    e: Expressions, b: Scope, r: Rows, starts: list[str], place: str, width: int, first: Value, mask: Value
 ) -> None:
-    """Lay down turns first … first + side - 1 of all lanes, a square of side x side elements at a time."""
+    """Lay down as many turns as a vector has lanes, from `first` on, a square of elements at a time."""
     slot = r.load.attr
     assert isinstance(slot, int)
     kind = e.arguments.kinds[slot]
     stride = e.arguments.number(r.stride)
+    side = len(starts)
     square = vector("double", side)
 
     def group(g: Scope, lane: Value) -> None:
+        at = g.define(INT, 1, f"add i64 {g.define(INT, 1, f'mul i64 {lane}, {stride}')}, {first}")
         vectors = []
-        for k in range(side):
-            row = g.define(INT, 1, f"add i64 {lane}, {k}")
-            if b.live is not None:  # lanes that do not count read the last row that does
-                final = g.define(INT, 1, f"sub i64 {b.live}, 1")
-                row = g.define(INT, 1, f"call i64 @llvm.smin.i64(i64 {row}, i64 {final})")
-            down = g.define(INT, 1, f"mul i64 {row}, {stride}")
-            at = g.define(INT, 1, f"add i64 {down}, {first}")
+        for start in starts:
             raw = memory.masked_load(g, memory.address(g, start, kind, at), kind, side, mask)
             vectors.append(memory.widen(g, raw, kind, side).name)
         for k, name in enumerate(transposed(g, vectors, square)):
-            at = g.define(INT, 1, f"add i64 {lane}, {k * width}")
-            g.write(f"store {square} {name}, ptr {g.raw(f'getelementptr double, ptr {place}, i64 {at}')}, align 8")
+            line = g.define(INT, 1, f"add i64 {lane}, {k * width}")
+            g.write(f"store {square} {name}, ptr {g.raw(f'getelementptr double, ptr {place}, i64 {line}')}, align 8")
 
-    counted(b, 0, literal(0), literal(width), side, group)
+    if width == side:
+        group(b, literal(0))
+    else:
+        counted(b, 0, literal(0), literal(width), side, group)
 
 
 def transposed(s: Scope, vectors: list[str], ty: str) -> list[str]:

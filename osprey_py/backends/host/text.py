@@ -209,9 +209,15 @@ class Module:
     def __init__(self) -> None:
         self._parts: list[str] = []
         self._tables: dict[tuple[str, str], str] = {}
+        self._names = 0
 
     def add(self, text: str) -> None:
         self._parts.append(text)
+
+    def name(self, stem: str) -> str:
+        """A new global name."""
+        self._names += 1
+        return f"@{stem}{self._names}"
 
     def table(self, ty: Ty, values: tuple[int | float, ...]) -> str:
         """The name of a constant array."""

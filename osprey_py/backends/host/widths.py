@@ -22,10 +22,13 @@ class Widths:
     masked: int
 
 
-def widths(kernel: Lowered, lanes_: int, extent: int) -> Widths:
-    """How many elements of a row of `extent` go side by side. A fold's chain of additions waits for itself, so several
-    vectors of them run together; light bodies too, to have work between the loop's own instructions."""
+def widths(kernel: Lowered, lanes: int, extent: int) -> Widths:
+    """How many elements of a row of `extent` go side by side. A fold's chain of additions waits for itself, so
+    several vectors of them run together; light bodies too, to have work between the loop's own instructions. Heavy
+    bodies have work enough, and are written once."""
     nodes = list(walk(kernel.roots))
-    whole = lanes_ * (4 if any(n.op == "fold" for n in nodes) else 2)
-    heavy = any(n.op in _EXPANDED for n in nodes) or sum(n.type is FLOAT for n in nodes) > LIGHT
-    return Widths(None if heavy or extent < whole else whole, lanes_)
+    folds = any(n.op == "fold" for n in nodes)
+    if any(n.op in _EXPANDED for n in nodes) or sum(n.type is FLOAT for n in nodes) > LIGHT:
+        return Widths(None, lanes)
+    whole = lanes * (4 if folds else 2)
+    return Widths(whole if extent >= whole else None, lanes)
