@@ -66,7 +66,7 @@ def test_code_for_other_processors(
     assembly = compiled(text, triple, cpu)
     assert not FUSED.findall(assembly)
     calls = {c.lstrip("_").split("@")[0] for c in re.findall(r"\b(?:callq?|bl)[ \t]+\*?([\w.@]+)", assembly)}
-    assert calls <= EXACT
+    assert {c for c in calls if not re.fullmatch(r"rare\d+", c)} <= EXACT
     assert ("fmod" in calls) == (case == 4)
 
 

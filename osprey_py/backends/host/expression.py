@@ -23,7 +23,8 @@ class Expressions:
 
     arguments: where slots, lengths and uniforms come from. signatures: the result types of each of the kernel's
     functions. lane_digit: the variable that counts lanes in vector code; lane_bits: all that differ between lanes.
-    in_range: loads that need no check. folds: the digits of fold indices that are cut. depth: calls under way. outlined: functions written for rare paths."""
+    in_range: loads that need no check. folds: the digits of fold indices that are cut. depth: calls under way.
+    outlined: functions written for rare paths."""
 
     def __init__(
         self,
