@@ -15,7 +15,7 @@ from osprey_py.eval.callgraph import tail_expressions
 from osprey_py.eval.closures import GLOBALS, core_of
 from osprey_py.eval.walk import walk
 from osprey_py.kernel import symbols as s
-from osprey_py.kernel.ir import BOOL, INT, Bound, KFunction, Node, Site, call, const, loop, var
+from osprey_py.kernel.ir import BOOL, Bound, KFunction, Node, Site, call, const, loop, var
 from osprey_py.kernel.refusals import refuse_recursion
 from osprey_py.kernel.regions import sequenced
 from osprey_py.kernel.result_shapes import fit, result_shape
@@ -203,6 +203,8 @@ def _call_function(x: Evaluator, f: s.Closure, group: Sequence[c.Function], args
     """A call of a kernel function, made when it is first called with arguments of this shape. What the closure captured
     goes along as arguments, so that a function reads its parameters only."""
     given, shape = s.leaves(x.settled(s.Tuple((s.Closure(f.function, dict(f.env), f.home, f.own), *args))))
+    if _holds_pipe(shape):
+        raise refuse_recursion("a buffer that the kernel makes is handed to it", span)
     k = x.compiled.get((f.function, shape))
     if k is None:
         k = len(x.functions)
@@ -228,8 +230,9 @@ def _call_function(x: Evaluator, f: s.Closure, group: Sequence[c.Function], args
     return s.with_leaves(result, iter(found))
 
 
+def _holds_pipe(shape: s.Shape) -> bool:
+    return isinstance(shape.keep, s.Pipe) or any(map(_holds_pipe, shape.parts))
+
+
 def _shape(value: s.Value) -> s.Shape:
     return s.leaves(value)[1]
-
-
-__all__ = ["INT", "call_recursive", "is_recursive"]

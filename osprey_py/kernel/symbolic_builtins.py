@@ -85,13 +85,15 @@ def call_builtin(x: Evaluator, name: str, args: list[s.Value], span: Span) -> s.
 def _pipeline(x: Evaluator, name: str, args: list[s.Value], span: Span) -> s.Value:
     match name, args:
         case "gpuIota", [Node() as n]:
-            return s.Pipe(Node("imax", INT, (n, const(0))), lambda k: (k, None))
+            return s.Pipe(n, lambda k: (k, None))
         case "gpuGet", [s.Slot(number=number, type=ty), Node() as place]:
             return s.result(inrange(number, place), load(number, ty, place), _OUT_OF_BOUNDS)
         case "gpuGet", [s.Pipe(), _]:
             raise refuse_pipeline(name, span)
-        case "gpuLength", [s.Slot() | s.Pipe() as buffer]:
-            return _count(x, _pipe(buffer), span)
+        case "gpuLength", [s.Slot(number=number)]:
+            return length(number)
+        case "gpuLength", [s.Pipe() as pipe]:
+            return _count(x, pipe)
         case "gpuMap", [s.Slot() | s.Pipe() as buffer, f]:
             return _stage(x, _map(x, _pipe(buffer), f, span), span)
         case "gpuZipWith", [s.Slot() | s.Pipe() as a, s.Slot() | s.Pipe() as b, f]:
@@ -177,12 +179,12 @@ def _fold(x: Evaluator, pipe: s.Pipe, init: s.Value, f: s.Value, span: Span) -> 
     return s.with_leaves(shape, (Node("proj", a.type, (node,), j) for j, a in enumerate(accs)))
 
 
-def _count(x: Evaluator, pipe: s.Pipe, span: Span) -> Node:
+def _count(x: Evaluator, pipe: s.Pipe) -> Node:
     k, acc = Bound(INT, "k"), Bound(INT, "count")
     with x.apart():
         _, kept = pipe.at(var(k))
     if kept is None:
-        return pipe.count
+        return Node("imax", INT, (pipe.count, const(0)))
     step = Node("select", INT, (kept, Node("wadd", INT, (var(acc), const(1))), var(acc)))
     return Node("proj", INT, (Node("fold", INT, (pipe.count, const(0), step), FoldAttr(k, (acc,))),), 0)
 

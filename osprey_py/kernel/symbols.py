@@ -79,9 +79,9 @@ class Slot(Sym):
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Pipe(Sym):
-    """A buffer that exists only inside the kernel: `count` elements, of which the k-th is at(k). at gives the value
-    and whether a filter keeps it (None: always). early: the node that makes its elements' faults happen where the
-    pipeline stands, to be dropped when the fold that consumes it does so."""
+    """A buffer that exists only inside the kernel: `count` elements (none when it is negative), of which the k-th is
+    at(k). at gives the value and whether a filter keeps it (None: always). early: the node that makes its elements'
+    faults happen where the pipeline stands, to be dropped when the fold that consumes it does so."""
 
     count: Node
     at: Callable[[Node], tuple[Value, Node | None]]

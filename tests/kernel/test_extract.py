@@ -122,6 +122,9 @@ BODIES = {
     "filter": "gpuFold(gpuFilter(numbers, fn(k) => k > 0), i, fn(a, k) => a + intDiv(15, k))",
     "map after filter": "numbers |> gpuFilter(fn(k) => k > 0) |> gpuMap(fn(k) => 15 % k) |> gpuFold(i, fn(a, k) => a + k)",
     "length of a filter": "gpuLength(gpuFilter(numbers, fn(k) => k > i))",
+    "length of a pipeline": "gpuLength(gpuMap(gpuIota(i % 9), fn(k) => k))",
+    "length of a zip": "gpuLength(gpuZipWith(gpuIota(i % 9), numbers, fn(a, b) => a))",
+    "local mutual recursion": "{ fn p(n: int) = n <= 0 ? 1 : q(n - 1)\nfn q(n: int) = n <= 0 ? i : p(n - 1)\np(i % 9) }",
     "nested folds": "gpuFold(gpuIota(4), 0, fn(a, k) => a + gpuFold(gpuIota(k), i, fn(b, j) => b + j * k))",
     "tail recursion": "gcd(i, 12)",
     "recursion": "sum(i % 50)",
@@ -211,6 +214,7 @@ REFUSED = {
     "indexing": ("E0351", "[1, 2][i] ?: 0"),
     "a buffer of its own": ("E0354", "gpuGet(gpuMap(gpuIota(3), fn(k) => k), i) ?: 0"),
     "a scan": ("E0352", "gpuLength(gpuScan(gpuIota(3), 0, fn(a, k) => a + k))"),
+    "a pipeline for a recursive function": ("E0355", "r(gpuIota(i), i)"),
     "a choice of functions": ("E0353", "{ let f = if i > 0 { fn(n: int) => n } else { fn(n: int) => n + 1 }  f(i) }"),
 }
 
@@ -219,7 +223,8 @@ REFUSED = {
 def test_what_a_kernel_cannot_hold_is_named(name: str) -> None:
     """S6.3, S6.4."""
     code, body = REFUSED[name]
-    module = Module(f"fn k(i: int) -> int = {body}")
+    recursive = "fn r(b: GpuBuffer<int>, n: int) -> int = if n <= 0 { gpuLength(b) } else { 1 + r(b, n - 1) }"
+    module = Module(f"{recursive}\nfn k(i: int) -> int = {body}")
     with pytest.raises(OspreyError) as caught:
         Extractor().map(module.function("k"), (INT,))
     (diagnostic,) = caught.value.diagnostics
