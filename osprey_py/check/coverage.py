@@ -67,7 +67,7 @@ def check_match(cx: Context, expr: ast.Match, met: Term) -> None:
                 )
             if arm.guard is None:
                 rows.append(row)
-        missing = useful(rows, (WILD,), budget)
+        missing = None if (WILD,) in rows else useful(rows, (WILD,), budget)
     except _TooMany:
         cx.tell(
             "E0404",

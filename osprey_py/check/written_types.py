@@ -204,7 +204,8 @@ def _wrong_count(cx: Context, name: str, count: int, given: int, span: Span, dec
     short = name.rsplit("::", 1)[-1]
     takes = "takes no type arguments" if count == 0 else f"takes {count} type argument{'s' if count > 1 else ''}"
     labels = () if declared is None or declared is NO_SPAN else ((declared, "declared here"),)
-    cx.tell("E0211", f"`{short}` {takes}, and {given or 'none'} are given", span, "wrong number of arguments", labels)
+    are = "is given" if given == 1 else "are given"
+    cx.tell("E0211", f"`{short}` {takes}, and {given or 'none'} {are}", span, "wrong number of arguments", labels)
 
 
 def _restrict(cx: Context, t: Term, kind: Kind, span: Span, where: str) -> None:

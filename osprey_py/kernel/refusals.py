@@ -37,7 +37,7 @@ def refuse_choice(what: str, span: Span) -> OspreyError:
         "E0353",
         f"a kernel cannot choose {what} at run time",
         span,
-        f"which {what} this is depends on the element",
+        "which one this is depends on the element",
         "choose between what they give instead",
     )
 

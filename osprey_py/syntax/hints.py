@@ -246,7 +246,8 @@ def _arrow(s: Stuck) -> Diagnostic | None:
     if s.kind == "FAT_ARROW":
         if "ASSIGN" in s.expected and "ARROW" in s.expected:
             return s.advises("the body of a declared function follows `=`; `=>` is for lambdas")
-        if s.before == "RPAR":
+        in_arms = s.open_kind not in ("LPAR", "CALL_LPAR", "LSQB") and s.words & {"MATCH", "HANDLE"}
+        if s.before == "RPAR" or (s.before == "NAME" and not in_arms):
             return s.advises("a lambda is written `fn(x) => …` or `|x| => …`")
         if s.before == "OR":
             return _bars(s)

@@ -87,3 +87,12 @@ def test_too_many_combinations(monkeypatch: pytest.MonkeyPatch) -> None:
     arms = "\n".join(f"    ({', '.join('true' if j == i else '_' for j in range(8))}) => {i}" for i in range(8))
     _, told = check_source(f"fn f(t) = match t {{\n{arms}\n    _ => 9\n}}")
     assert [d.code for d in told] == ["E0404"]
+
+
+def test_an_arm_for_the_rest_is_never_too_complicated() -> None:
+    """What E0404 advises: what covers everything by itself is not searched."""
+    arms = "\n".join(
+        f"    ({', '.join(m if j // 2 == i else '_' for j in range(24))}) => {i}" for i in range(12) for m in "RPS"
+    )
+    _, told = check_source(f"type Move = R | P | S\nfn f(t) = match t {{\n{arms}\n    _ => 99\n}}")
+    assert not told
