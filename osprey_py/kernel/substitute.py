@@ -260,7 +260,7 @@ def inline(consumer: Kernel, slot: int, producer: Kernel, *, same_extent: bool) 
     result = merged.result
     if risky:
         # What is read nowhere is evaluated all the same: strict evaluation would have.
-        own = [p for p in places if p.op == "index"][:1] or ([] if places else [index()])
+        own = [p for p in places if p.op == "index"][:1] or ([index()] if same_extent and not places else [])
         result = seq([copies.at(p) for p in own], result)
     return Inlined(
         replace(
