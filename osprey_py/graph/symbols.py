@@ -12,6 +12,7 @@ no C code takes the number without asking.
 from __future__ import annotations
 
 import struct
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -36,7 +37,7 @@ class Ledger(Protocol):
         ...
 
 
-class Sym:
+class Sym(ABC):
     """name: what the recording calls it; value: what it was when it was recorded."""
 
     __slots__ = ("ledger", "name", "value")
@@ -46,9 +47,9 @@ class Sym:
         self.name = name
         self.value = value
 
+    @abstractmethod
     def concrete(self) -> Any:
         """The number, under a guard that it is this one."""
-        raise NotImplementedError
 
     def __bool__(self) -> bool:
         raise Unrecordable("a number is no condition")
