@@ -99,5 +99,5 @@ class Body:
                     p = self.lines.spill(P(p.text))
                 self.emit("W.depth -= 1")
             self.emit(f"return {p.text}")
-        elif not p.stable:
+        elif not p.stable and not p.text.isidentifier():
             self.emit(p.text)
