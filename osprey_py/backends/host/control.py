@@ -144,8 +144,6 @@ def projection(e: Expressions, node: Node, s: Scope, width: int) -> Value:
 def branch(e: Expressions, node: Node, s: Scope, width: int) -> Value:
     """A select or a rare path whose arms are worth a branch. One lane jumps; many lanes enter an arm when one of them
     chooses it, and a rare path is walked by the lanes that need it, one by one."""
-    if width == 1:
-        return _branch_scalar(e, node, s)
     condition = e.at_width(node.args[0], s, width if e.varies(node.args[0]) else 1)
     if condition.width == 1:
         return _branch_uniform(e, node, s, condition, width)
@@ -189,10 +187,6 @@ def _arm(e: Expressions, node: Node, i: int, s: Scope, when: Value, result: Slot
     s.branch(when, inside, after)
     s.absorb(inner)
     s.label(after)
-
-
-def _branch_scalar(e: Expressions, node: Node, s: Scope) -> Value:
-    return _branch_uniform(e, node, s, e.at_width(node.args[0], s, 1), 1)
 
 
 def _branch_uniform(e: Expressions, node: Node, s: Scope, condition: Value, width: int) -> Value:

@@ -1,8 +1,8 @@
 """Arguments, loads and stores.
 
-A launch's arguments are 64-bit words (`Layout`): where to report a fault, n, the output, a place for a filter's
-count, then address and length of each slot, then the uniforms. Elements are read in their storage kind, unaligned
-if need be, and widened exactly; what is stored is canonical."""
+A launch's arguments are 64-bit words: where to report a fault, n, the output, a place for a filter's count, then
+address and length of each slot, then the uniforms, then the numbers of the launch's shape. Elements are read in
+their storage kind, unaligned if need be, and widened exactly; what is stored is canonical."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ STATUS, COUNT, OUTPUT, KEPT, SLOTS = 0, 1, 2, 3, 4
 """Word numbers: the status word's address, n, the output's address, the address of a filter's count, the first
 slot."""
 
-_ELEMENTS = {Kind.F64: "double", Kind.F32: "float", Kind.F16: "i16", Kind.BF16: "i16", Kind.I64: "i64", Kind.BOOL: "i8"}
+_ELEMENTS = {Kind.F64: "double", Kind.F32: "float", Kind.F16: "i16", Kind.BF16: "i16", Kind.I64: "i64", Kind.BOOL:
+"i8"}
 
 
 class Arguments:

@@ -29,7 +29,8 @@ class Library:
 
 
 class Machine:
-    """The host CPU: the target machine, the JIT, and the widest vector of doubles that is worth using."""
+    """The host CPU: the target machine and the JIT. lanes: of the widest vector of doubles that is worth using.
+    f16c: it converts binary16 by itself."""
 
     def __init__(self) -> None:
         llvm.initialize_native_target()
@@ -37,13 +38,13 @@ class Machine:
         self.cpu: str = llvm.get_host_cpu_name()
         features = llvm.get_host_cpu_features()
         self.features: str = features.flatten()
-        self.f16c = bool(features.get("f16c") or features.get("fullfp16"))
         self.lanes = 8 if features.get("avx512f") and features.get("avx512dq") else 4 if features.get("avx2") else 2
         target = llvm.Target.from_default_triple()
         self._tm = target.create_target_machine(
             cpu=self.cpu, features=self.features, opt=2, reloc="pic", codemodel="default", jit=True
         )
         self.triple: str = self._tm.triple
+        self.f16c = bool(features.get("f16c")) or self.triple.startswith(("aarch64", "arm64"))
         self._jit = llvm.create_lljit_compiler(
             target.create_target_machine(
                 cpu=self.cpu, features=self.features, opt=2, reloc="pic", codemodel="default", jit=True
@@ -52,27 +53,23 @@ class Machine:
 
     def object_code(self, text: str) -> bytes:
         """Compile without any cache."""
-        module = llvm.parse_assembly(text)
-        module.verify()
-        module.triple = self.triple
-        module.data_layout = str(self._tm.target_data)
-        options = llvm.create_pipeline_tuning_options(speed_level=0)
-        builder = llvm.create_pass_builder(self._tm, options)
-        passes = llvm.create_new_module_pass_manager()
-        passes.add_sroa_pass()
-        passes.run(module, builder)
-        return bytes(self._tm.emit_object(module))
+        return bytes(self._tm.emit_object(self._module(text)))
 
     def assembly(self, text: str) -> str:
         """The machine code as text, for people and for tests that count instructions."""
+        return str(self._tm.emit_assembly(self._module(text)))
+
+    def _module(self, text: str) -> llvm.ModuleRef:
+        """The module for this machine, verified, its stack slots made registers."""
         module = llvm.parse_assembly(text)
+        module.verify()
         module.triple = self.triple
         module.data_layout = str(self._tm.target_data)
         builder = llvm.create_pass_builder(self._tm, llvm.create_pipeline_tuning_options(speed_level=0))
         passes = llvm.create_new_module_pass_manager()
         passes.add_sroa_pass()
         passes.run(module, builder)
-        return str(self._tm.emit_assembly(module))
+        return module
 
     def load(self, text: str, exports: tuple[str, ...]) -> Library:
         """Compile (or take from the object cache) and link into this process, the C library's functions in sight."""
