@@ -68,6 +68,7 @@ class Elementwise:
         uniforms = () if kernel is None else kernel.uniforms
         self._packer = Packer(len(kinds), uniforms)
         self._nest = Nest(kernel) if nests and op == "map" and kernel is not None and not kernel.general else None
+        self._cost = None if self._nest is None else Cost(self._nest.kernel)
         integers = tuple(k for k, t in enumerate(uniforms) if t is not FLOAT)
         self._deciding = () if self._nest is None else self._nest.questions.deciding(integers)
         self._unknown = frozenset(integers) - set(self._deciding)
@@ -160,23 +161,30 @@ class Elementwise:
 
     def _grain(self, facts: Ranges, extent: int, n: int) -> int:
         """Elements for a claim: enough to be worth it, whole rows, so that no row's own work is done twice."""
-        assert self.kernel is not None
-        grain = max(1, CLAIM // cost(self.kernel, facts))
+        assert self._cost is not None
+        grain = max(1, CLAIM // self._cost.of(facts))
         unit = machine().lanes if extent >= n else extent
         return -(-grain // unit) * unit
 
 
-def cost(kernel: Lowered, facts: Ranges) -> int:
-    """Operations that an element takes, roughly."""
-    total = 0
-    for node in walk(kernel.roots):
-        total += _WEIGHTS.get(node.op, 1)
-        if node.op == "fold":
-            count, _, nexts, _ = fold_parts(node)
+class Cost:
+    """Operations that an element takes, roughly: those outside folds, and those of each fold's turns."""
+
+    def __init__(self, kernel: Lowered) -> None:
+        nodes = tuple(walk(kernel.roots))
+        self._once = sum(_WEIGHTS.get(n.op, 1) for n in nodes)
+        self._folds = []
+        for node in nodes:
+            if node.op == "fold":
+                count, _, nexts, _ = fold_parts(node)
+                self._folds.append((count, sum(_WEIGHTS.get(n.op, 1) for n in walk(nexts))))
+
+    def of(self, facts: Ranges) -> int:
+        total = self._once
+        for count, work in self._folds:
             bounds = facts.bounds(count)
-            turns = 16 if bounds is None else min(max(bounds.high, 1), 1 << 40)
-            total += turns * sum(_WEIGHTS.get(n.op, 1) for n in walk(nexts))
-    return total
+            total += work * (16 if bounds is None else min(max(bounds.high, 1), 1 << 40))
+        return total
 
 
 _WEIGHTS = {"exp": 20, "ln": 25, "tanh": 40, "fmodi": 60, "uquot": 20, "urem": 20, "fdivi": 4, "sqrt": 6}
