@@ -7,7 +7,7 @@ away, so a helper that calls a helper twenty deep costs no more than the first (
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
 from osprey_py.check.effects import NOTHING, EffVar, Label, Sink, Step, find
@@ -24,21 +24,35 @@ class Flow:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Demand:
+    """What `source` performs of a generic effect, except `minus`, it performs at these arguments: a handler of that effect
+    is on the way."""
+
+    source: EffVar
+    minus: frozenset[Label]
+    effect: str
+    args: tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Scheme:
-    """type with its own (quantified) variables, the effect variables of its arrows, and the flows among those."""
+    """type with its own (quantified) variables, the effect variables of its arrows, the flows among those, and what is
+    demanded of them."""
 
     type: Term
     vars: tuple[TVar, ...] = ()
     effs: tuple[EffVar, ...] = ()
     flows: tuple[Flow, ...] = ()
+    demands: tuple[Demand, ...] = ()
 
     @property
     def is_mono(self) -> bool:
         return not self.vars and not self.effs
 
 
-def own_variables(t: Term, level: int) -> tuple[list[TVar], list[EffVar]]:
-    """The type and effect variables of `t` that belong to bindings inside `level`, in order of appearance."""
+def own_variables(t: Term, level: int, more: Iterable[tuple[object, ...]] = ()) -> tuple[list[TVar], list[EffVar]]:
+    """The type and effect variables of `t` that belong to bindings inside `level`, in order of appearance; then those of
+    further arguments of effects."""
     tvars: list[TVar] = []
     effs: list[EffVar] = []
     seen_t: set[int] = set()
@@ -52,12 +66,17 @@ def own_variables(t: Term, level: int) -> tuple[list[TVar], list[EffVar]]:
         seen_e.add(e.id)
         effs.append(e)
         for args in e.insts.values():
-            for arg in args:
-                if isinstance(arg, Term):
-                    work.append(arg)
-                else:
-                    add_effect(arg)
+            add_args(args)
 
+    def add_args(args: tuple[object, ...]) -> None:
+        for arg in args:
+            if isinstance(arg, Term):
+                work.append(arg)
+            elif isinstance(arg, EffVar):
+                add_effect(arg)
+
+    for args in more:
+        add_args(args)
     while work:
         for u in walk(work.pop()):
             if isinstance(u, TVar):
@@ -75,11 +94,17 @@ def own_variables(t: Term, level: int) -> tuple[list[TVar], list[EffVar]]:
 def generalise(t: Term, level: int) -> Scheme:
     """The scheme of `t` for a binding whose body was inferred at a level above `level`."""
     tvars, effs = own_variables(t, level)
+    flows, demands = _flows(effs, level)
+    while demands:
+        tvars, found = own_variables(t, level, [d.args for d in demands])
+        if len(found) == len(effs):
+            break
+        effs = found
+        flows, demands = _flows(effs, level)
     for v in tvars:
         v.generic = True
-    flows = _flows(effs, level)
     _name_passing(flows)
-    return Scheme(t, tuple(tvars), tuple(effs), tuple(flows))
+    return Scheme(t, tuple(tvars), tuple(effs), tuple(flows), tuple(demands))
 
 
 def _name_passing(flows: list[Flow]) -> None:
@@ -93,12 +118,14 @@ def _name_passing(flows: list[Flow]) -> None:
                 f.target.passes = (*f.target.passes, name)
 
 
-def _flows(effs: list[EffVar], level: int) -> list[Flow]:
+def _flows(effs: list[EffVar], level: int) -> tuple[list[Flow], list[Demand]]:
     interface = {e.id for e in effs}
     flows: list[Flow] = []
+    demands: dict[tuple[object, ...], Demand] = {}
     for e in effs:
         sinks: dict[tuple[frozenset[str], bool, bool, frozenset[Label]], EffVar] = {}
-        for end, minus in _reach(e, lambda v: v.id not in interface and v.level > level and v.sink is None).items():
+        ends, inner = _reach(e, lambda v: v.id not in interface and v.level > level and v.sink is None)
+        for end, minus in ends.items():
             if end is e:
                 continue
             if end.sink is not None:
@@ -107,17 +134,34 @@ def _flows(effs: list[EffVar], level: int) -> list[Flow]:
             else:
                 flows.append(Flow(e, end, minus))
         flows.extend(Flow(e, end, key[3]) for key, end in sinks.items())
+        for v, minus in (*inner.items(), *ends.items()):
+            if v is not e and (v.sink is not None or v in inner):
+                for effect, args in v.insts.items():
+                    key = (e.id, minus, effect, *map(_key, args))
+                    demands.setdefault(key, Demand(e, minus, effect, args))
     for e in effs:
         for start in _outer_sources(e, interface, level):
-            taken = _reach(start, lambda v: v.id not in interface and v.level > level and v.sink is None).get(e)
+            ends, _ = _reach(start, lambda v: v.id not in interface and v.level > level and v.sink is None)
+            taken = ends.get(e)
             if taken is not None:
                 flows.append(Flow(start, e, taken))
-    return flows
+    return flows, list(demands.values())
 
 
-def _reach(start: EffVar, through: Callable[[EffVar], bool]) -> dict[EffVar, frozenset[Label]]:
-    """Where `start` flows to, by paths whose inner variables satisfy `through`: the ends, each with what every path takes
-    away."""
+def _key(arg: object) -> object:
+    """Equal for arguments of effects that are the same."""
+    if isinstance(arg, EffVar):
+        return find(arg).id
+    assert isinstance(arg, Term)
+    t = prune(arg)
+    return t.name if isinstance(t, TCon) and not t.args and not t.effs else id(t)
+
+
+def _reach(
+    start: EffVar, through: Callable[[EffVar], bool]
+) -> tuple[dict[EffVar, frozenset[Label]], dict[EffVar, frozenset[Label]]]:
+    """Where `start` flows to, by paths whose inner variables satisfy `through`: the ends, and the inner variables with
+    `start`, each with what every path takes away."""
     ends: dict[EffVar, frozenset[Label]] = {}
     best: dict[EffVar, frozenset[Label]] = {start: NOTHING}
     work = [start]
@@ -139,7 +183,7 @@ def _reach(start: EffVar, through: Callable[[EffVar], bool]) -> dict[EffVar, fro
                 table[target] = known & minus
             if table is best:
                 work.append(target)
-    return ends
+    return ends, best
 
 
 def _outer_sources(e: EffVar, interface: set[int], level: int) -> list[EffVar]:
@@ -193,6 +237,10 @@ class Instance:
                 flows.perform(new_eff, label, reason, new_eff.insts.get(label.effect, ()))
         for f in scheme.flows:
             flows.flow(self._end(f.source), self._end(f.target), f.minus)
+        for d in scheme.demands:
+            handled = EffVar(self._level)
+            handled.insts[d.effect] = self.args(d.args)
+            flows.flow(self.effect(d.source), handled, d.minus)
         return result
 
     def _end(self, e: EffVar) -> EffVar:
