@@ -53,7 +53,7 @@ def result_help(result: Term, sh: Shower) -> str:
     inner = prune(t.args[0]) if isinstance(t, TCon) and t.args else t
     default = {"int": "0", "float": "0.0", "bool": "false", "string": '""', "List": "[]"}.get(head(inner), "default")
     return (
-        f"give a value for the failure, `… ?: {default}`, or match it: "
+        f"give a value for the failure, `(… ?: {default})`, or match it: "
         "`match … { Success { value } => value  Error { message } => … }`"
     )
 
@@ -144,8 +144,10 @@ def hint(actual: Term, wanted: Term, sh: Shower) -> str:
         return "this is a function; call it with `(…)`"
     if a == "List" and w == "GpuBuffer":
         return "make it a buffer with `toGpu(…)`"
-    if a == "GpuBuffer" and w == "List":
+    if a == "GpuBuffer" and (w == "List" or (isinstance(wanted, TVar) and "List" in (wanted.kind or ()))):
         return "bring it back with `fromGpu(…)`"
     if a == "Iterator" and w == "List":
         return "make it a list with `toList(…)`"
+    if (a, w) == ("Unit", "Map"):
+        return "an empty map is `Map()`; `{}` is an empty block"
     return ""

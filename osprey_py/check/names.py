@@ -106,16 +106,17 @@ def _tell_missing(
         title = f"`{within.key}` has no {what} `{at.text}`"
         cx.tell(_CODES[sort], title, at.span, "not found there", help=did_you_mean(at.text, names))
         return
-    hint = did_you_mean(at.text, [*locals, *visible_names(space, sort)])
+    other = next((o for o in SORTS if o != sort and isinstance(look(space, (at,), o), Symbol)), None)
     if at.text in _ALIASES:
         hint = f"did you mean `{_ALIASES[at.text]}`?"
-    for other in SORTS:
-        if not hint and other != sort and isinstance(look(space, (at,), other), Symbol):
-            hint = f"`{at.text}` is a{'n effect' if other == 'effect' else ' ' + other}, not a {what}"
-            if other == "module":
-                hint += f"; its names are written `{at.text}::…`"
-    if not hint and sort == "value" and isinstance(found_type := look(space, (at,), "type"), Symbol):
-        hint = f"`{found_type.name}` is a type; a record is made with `{at.text} {{ … }}`"
+    elif other == "type" and sort == "value":
+        hint = f"`{at.text}` is a type; a record is made with `{at.text} {{ … }}`, a variant by its own name"
+    elif other is not None:
+        hint = f"`{at.text}` is a{'n effect' if other == 'effect' else ' ' + other}, not a {what}"
+        if other == "module":
+            hint += f"; its names are written `{at.text}::…`"
+    else:
+        hint = did_you_mean(at.text, [*locals, *visible_names(space, sort)])
     title = f"unknown {what} `{at.text}`"
     cx.tell(_CODES[sort], title, at.span, "not found in this scope", help=hint)
 

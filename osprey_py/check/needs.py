@@ -5,6 +5,7 @@ Comes in: a known type and a `Need`. Goes out: the field's type, or a complaint.
 
 from __future__ import annotations
 
+from osprey_py.check.builtins import SIGNATURES
 from osprey_py.check.context import Context
 from osprey_py.check.infer_names import field_names, field_type, loosen
 from osprey_py.check.mismatch import is_element, result_help
@@ -42,6 +43,10 @@ def read_field(cx: Context, t: Term, need: Need) -> Term | None:
     t = prune(t)
     if isinstance(t, TCon) and t.name in cx.types and len(cx.types[t.name].constructors) > 1:
         hint = f"`{shown}` has several variants; read their fields with `match`"
+    elif ")" in SIGNATURES.get(need.name, ""):
+        hint = f"`{need.name}` is a function: call it with `….{need.name}()` or `{need.name}(…)`"
+    elif is_con(t, "Map"):
+        hint = f'a key is read with `[…]`: `["{need.name}"]`'
     cx.tell("E0210", f"`{shown}` has no field `{need.name}`", span, "no such field", asked, help=hint)
     return None
 

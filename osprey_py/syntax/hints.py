@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from osprey_py.source.diagnostic import Diagnostic, Label
 from osprey_py.source.span import Span
-from osprey_py.syntax.foreign import FOREIGN_INFIX, FOREIGN_WORDS
+from osprey_py.syntax.habits import HABITS
 from osprey_py.syntax.stuck import CLOSERS, Stuck
 from osprey_py.syntax.tokens import END, KEYWORDS, PUNCTUATION, Token
 
@@ -57,7 +57,9 @@ def _unclosed(stuck: Stuck) -> Diagnostic | None:
         () if closed_by is None else (Label(stuck.span_of(closed_by), "by its place, this `}` closes an earlier `{`"),)
     )
     title = "this interpolation is never closed" if culprit.kind == "STRING_BEGIN" else f"this `{mark}` is never closed"
-    return Diagnostic("E0002", title, stuck.span_of(culprit), "opened here", labels)
+    rest = stuck.source.line(stuck.source.position(culprit.start)[0]).partition(mark)[2]
+    help = "`//` begins a comment; ints are divided with `intDiv(a, b)`" if mark == "(" and "//" in rest else ""
+    return Diagnostic("E0002", title, stuck.span_of(culprit), "opened here", labels, help=help)
 
 
 def _unclosed_above(s: Stuck) -> Diagnostic | None:
@@ -100,26 +102,6 @@ def _stray_closer(s: Stuck) -> Diagnostic | None:
 # --- words -------------------------------------------------------------------------------------------------------
 
 
-def _foreign_word(s: Stuck) -> Diagnostic | None:
-    for token in (s.token, s.tokens[s.at - 1]):
-        if token.kind == "NAME" and token.value in FOREIGN_INFIX:
-            return _foreign(s, token)
-    first, second = s.first_on_line
-    if (
-        first.kind == "NAME"
-        and first.value in FOREIGN_WORDS
-        and second.kind in ("NAME", "LPAR", "LBRACE", "UNDERSCORE")
-    ):
-        return _foreign(s, first)
-    return None
-
-
-def _foreign(s: Stuck, token: Token) -> Diagnostic:
-    word = str(token.value)
-    advice = FOREIGN_INFIX.get(word) or FOREIGN_WORDS[word]
-    return Diagnostic("E0001", f"`{word}` has no meaning here", s.span_of(token), help=advice)
-
-
 def _keyword_as_name(s: Stuck) -> Diagnostic | None:
     begins = s.kind in _DECLARING and s.token.starts_line
     if s.kind in _KEYWORD_KINDS and "NAME" in s.expected and not s.expected & {"IF", "IN"} and not begins:
@@ -138,7 +120,8 @@ def _unfinished(s: Stuck) -> Diagnostic | None:
     if s.kind == "NAME" and s.before == "FN" and s.expected == {"LPAR"}:
         fn = s.tokens[s.at - 1]
         title = f"expected an expression, found the declaration of `{s.token.value}`"
-        return Diagnostic("E0001", title, Span(s.source, fn.start, s.token.end))
+        help = "" if fn.starts_line else "a lambda is written `fn(x) => …` or `|x| => …`"
+        return Diagnostic("E0001", title, Span(s.source, fn.start, s.token.end), help=help)
     return None
 
 
@@ -395,6 +378,7 @@ RULES: tuple[Callable[[Stuck], Diagnostic | None], ...] = (
     _unclosed_above,
     _stray_closer,
     _record_in_head,
+    *HABITS,
     _semicolon,
     _late_namespace,
     _import,
@@ -403,7 +387,6 @@ RULES: tuple[Callable[[Stuck], Diagnostic | None], ...] = (
     _equals,
     _arrow,
     _bars,
-    _foreign_word,
     _unfinished,
     _no_arms,
     _no_in,
