@@ -1,4 +1,5 @@
-"""Random kernels: the host's bytes are the oracle's, faults included, whatever the threads, vectors and proofs."""
+"""Random kernels: the host's bytes are the oracle's, faults included, whatever the threads, vectors and proofs
+(S7.1, S3.1, N14)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The kernels that models are made of, at sizes with whole vectors, rests, one row and none: the oracle's bytes."""
+"""The kernels that models are made of, at sizes with whole vectors, rests, one row and none: the oracle's bytes (S7.1,
+S3.4, N14)."""
 
 from __future__ import annotations
 

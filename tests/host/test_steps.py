@@ -1,4 +1,5 @@
-"""Runs of several steps, and the steps that are no maps: order, reports, counts (backends/protocol.py)."""
+"""Runs of several steps, and the steps that are no maps: order, reports, counts (backends/protocol.py; S2.4, S2.9, S3.1,
+S5.1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elements in every storage kind are read exactly, aligned or not, whole or in part (spec/numerics: storage types)."""
+"""Elements in every storage kind are read exactly, aligned or not, whole or in part (N13); NaN is one (S4.1)."""
 
 from __future__ import annotations
 
