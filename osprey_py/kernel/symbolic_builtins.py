@@ -95,11 +95,11 @@ def _pipeline(x: Evaluator, name: str, args: list[s.Value], span: Span) -> s.Val
         case "gpuLength", [s.Pipe() as pipe]:
             return _count(x, pipe)
         case "gpuMap", [s.Slot() | s.Pipe() as buffer, f]:
-            return _stage(x, _map(x, _pipe(buffer), f, span), span)
+            return _stage(x, _map(x, _pipe(buffer), f, span), _pipe(buffer))
         case "gpuZipWith", [s.Slot() | s.Pipe() as a, s.Slot() | s.Pipe() as b, f]:
-            return _stage(x, _zip(x, _pipe(a), _pipe(b), f, span), span)
+            return _stage(x, _zip(x, _pipe(a), _pipe(b), f, span), _pipe(a), _pipe(b))
         case "gpuFilter", [s.Slot() | s.Pipe() as buffer, f]:
-            return _stage(x, _filter(x, _pipe(buffer), f, span), span)
+            return _stage(x, _filter(x, _pipe(buffer), f, span), _pipe(buffer))
         case "gpuFold", [s.Slot() | s.Pipe() as buffer, init, f]:
             return _fold(x, _pipe(buffer), init, f, span)
     raise refuse(args[0], span)
@@ -123,7 +123,7 @@ def _map(x: Evaluator, pipe: s.Pipe, f: s.Value, span: Span) -> s.Pipe:
             x.region.ran(Node("select", BOOL, (kept, sequenced(region.effects, s.TRUE), s.TRUE)))
         return mapped, kept
 
-    return s.Pipe(pipe.count, at, pipe.early)
+    return s.Pipe(pipe.count, at)
 
 
 def _zip(x: Evaluator, a: s.Pipe, b: s.Pipe, f: s.Value, span: Span) -> s.Pipe:
@@ -133,7 +133,7 @@ def _zip(x: Evaluator, a: s.Pipe, b: s.Pipe, f: s.Value, span: Span) -> s.Pipe:
             raise refuse_pipeline("gpuZipWith", span)
         return x.apply(f, [left, right], span), None
 
-    return s.Pipe(Node("imin", INT, (a.count, b.count)), at, b.early or a.early)
+    return s.Pipe(Node("imin", INT, (a.count, b.count)), at)
 
 
 def _filter(x: Evaluator, pipe: s.Pipe, f: s.Value, span: Span) -> s.Pipe:
@@ -146,7 +146,7 @@ def _filter(x: Evaluator, pipe: s.Pipe, f: s.Value, span: Span) -> s.Pipe:
         assert isinstance(keep, Node)
         return value, keep
 
-    return s.Pipe(pipe.count, at, pipe.early)
+    return s.Pipe(pipe.count, at)
 
 
 def _fold(x: Evaluator, pipe: s.Pipe, init: s.Value, f: s.Value, span: Span) -> s.Value:
@@ -189,17 +189,21 @@ def _count(x: Evaluator, pipe: s.Pipe) -> Node:
     return Node("proj", INT, (Node("fold", INT, (pipe.count, const(0), step), FoldAttr(k, (acc,))),), 0)
 
 
-def _stage(x: Evaluator, pipe: s.Pipe, span: Span) -> s.Pipe:
-    """A launch in the kernel: strictly, all its elements are evaluated where it stands. If one can fault, a fold that
-    keeps nothing does that, unless the next thing is a fold over the pipeline that cannot fault by itself."""
+def _stage(x: Evaluator, pipe: s.Pipe, *below: s.Pipe) -> s.Pipe:
+    """A launch in the kernel: strictly, all its elements are evaluated where it stands. If it adds what can fault to
+    the stages below, a fold that keeps nothing does that, unless the next thing is a fold over the pipeline that
+    cannot fault by itself."""
     k, acc = Bound(INT, "k"), Bound(INT, "nothing")
+    with x.apart() as before:
+        for stage in below:
+            stage.at(var(k))
     with x.apart() as region:
         pipe.at(var(k))
-    if not region.may_fault:
-        return s.Pipe(pipe.count, pipe.at)
-    if pipe.early is not None and x.region.effects[-1:] == [pipe.early]:
-        x.region.effects.pop()
+    if len(region.effects) == len(before.effects):
+        # Of two stages below that may fault, one has to be over before the other begins.
+        early = [stage.early for stage in below if stage.early is not None]
+        return s.Pipe(pipe.count, pipe.at, early[0] if len(early) == 1 else None)
     step = sequenced(region.effects, var(acc))
-    early = Node("fold", INT, (pipe.count, const(0), step), FoldAttr(k, (acc,)))
-    x.region.ran(early)
-    return s.Pipe(pipe.count, pipe.at, early)
+    early_fold = Node("fold", INT, (pipe.count, const(0), step), FoldAttr(k, (acc,)))
+    x.region.ran(early_fold)
+    return s.Pipe(pipe.count, pipe.at, early_fold)

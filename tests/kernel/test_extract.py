@@ -31,6 +31,9 @@ let nested = { p: point, q: (7, table) }
 let some: Result<int, Error> = Success { value: 9 }
 fn half(n: int) -> int = intDiv(n, 2)
 fn ignore(a: int, b: int) -> int = b
+fn down(k: int) -> int = shiftLeft(1, k - 1)
+fn five(k: int) -> int = intDiv(60, 5 - k)
+fn last(a: int, b: int) -> int = b
 fn twice(f: (int) -> int, n: int) -> int = f(f(n))
 fn same<T>(n: T) -> T = n
 fn inverse(n: int) -> Result<int, MathError> = intDiv(100, n)
@@ -117,6 +120,9 @@ BODIES = {
     "pipeline": "gpuFold(gpuMap(gpuIota(5), fn(k) => k * i), 0, fn(a, b) => a + b)",
     "a pipeline that faults": "gpuFold(gpuMap(numbers, fn(k) => intDiv(i, k)), 0, fn(a, b) => a + b)",
     "both stages fault": "gpuFold(gpuMap(numbers, fn(k) => intDiv(30, k - 5)), i, fn(a, b) => a * b)",
+    "two stages fault": "gpuIota(4) |> gpuMap(fn(k) => 10 % (k - 2)) |> gpuMap(down) |> gpuFold(0, last)",
+    "zipped stages fault": "gpuZipWith(gpuMap(numbers, five), gpuMap(numbers, down), last) |> gpuFold(0, last)",
+    "a filter faults": "gpuFilter(numbers, fn(k) => five(k) >= i) |> gpuMap(down) |> gpuFold(0, last)",
     "an unused pipeline": "{ let b = gpuMap(numbers, fn(k) => intDiv(i, k))  1 }",
     "zip": "gpuFold(gpuZipWith(numbers, gpuIota(i % 20), fn(a, b) => a * b), 0, fn(a, b) => a + b)",
     "filter": "gpuFold(gpuFilter(numbers, fn(k) => k > 0), i, fn(a, k) => a + intDiv(15, k))",
