@@ -175,7 +175,8 @@ class _Simplifier:
             done: dict[Node, Node] = {}
             known_now = instantiate(nexts, {attr.accs[j]: inits[j] for j in fixed})
             nexts = tuple(rewrite(x, self.rule, done) for x in known_now)
-        needed = self._needed(attr.accs, nexts, self.read.get(old, set(range(k))))
+        read = self.read.get(old, set(range(k)))
+        needed = read if kept <= read else self._needed(attr.accs, nexts, read)
         order = [j for j in sorted(kept) if j in needed or not self.droppable(inits[j])]
         if len(order) == k:
             made = rebuild(old, args)
