@@ -1,12 +1,14 @@
-"""GPT-2 in plain Python: greedy generation with every sum written out. It defines what the .osp model must compute.
+"""GPT-2 in plain Python: greedy generation and a training step with every sum written out. It defines what the .osp
+model must compute.
 
     python reference.py generate --weights DIR --prompt "The capital of France is" --tokens 20 [--trace FILE]
+    python reference.py train --weights DIR --prompt "The capital of France is" [--rate 0.0001] [--trace FILE]
 
 DIR holds model.safetensors and merges.txt. Only the standard library is used, and nothing of osprey_py: two programs
 that share no code can only agree to the last bit if both do what the contract says:
   * binary64 throughout; weights widen exactly from the type they are stored in;
   * every sum starts at 0.0 and adds its terms in ascending order, one by one, each product rounded before it is added;
-  * exp and tanh are correctly rounded, sqrt and division are IEEE 754's.
+  * exp, ln and tanh are correctly rounded, sqrt and division are IEEE 754's.
 Every token recomputes the whole sequence. For the 124M model that takes minutes a token.
 """
 
@@ -21,7 +23,9 @@ import os
 import struct
 import sys
 import zlib
+from array import array
 from bisect import bisect_right
+from collections.abc import Iterable, Iterator
 from contextlib import nullcontext
 from functools import cache
 from io import TextIOWrapper
@@ -37,10 +41,10 @@ class Problem(Exception):
     """What the person who called is to be told."""
 
 
-# --- exp and tanh, correctly rounded ---
+# --- exp, tanh and ln, correctly rounded ---
 #
-# Both follow Ziv: compute with integers to a known error, round both ends of the interval, and when they differ do it
-# again with twice the bits. Neither function meets a double or a midpoint of two doubles except at 0 (Lindemann), so
+# All follow Ziv: compute with integers to a known error, round both ends of the interval, and when they differ do it
+# again with twice the bits. None meets a double or a midpoint of two doubles except at 0, ln at 1 (Lindemann), so
 # this ends. In Python int / int is correctly rounded, subnormals included.
 
 
@@ -127,6 +131,42 @@ def tanh(x: float) -> float:
         bits *= 2
 
 
+LN_ERROR = 1 << 20
+
+
+def ln(x: float) -> float:
+    """The natural logarithm, rounded to nearest even: k ln 2 + 2 atanh((m - 1) / (m + 1)) with x = m * 2^k, 1 <= m < 2.
+
+    z = (m - 1) / (m + 1) < 1/3, so each term of atanh's series is less than a ninth of the one before. In units of
+    2^-bits: z and every power of it err by less than 2, a term by 3, and there are fewer than bits / 3 of them; ln 2 errs
+    by 2, |k| < 1075 times that. Together less than 2 bits + 2^12, and LN_ERROR is far above it for bits < 2^18.
+    """
+    if x != x or x < 0.0:
+        return math.nan
+    if x == 0.0:
+        return -math.inf
+    if x == math.inf or x == 1.0:
+        return x - 1.0
+    n, d = x.as_integer_ratio()
+    k = n.bit_length() - d.bit_length()
+    if (n << max(-k, 0)) < (d << max(k, 0)):
+        k -= 1
+    n, d = n << max(-k, 0), d << max(k, 0)
+    bits = 128
+    while True:
+        z = (n - d << bits) // (n + d)
+        square, term, y, i = z * z >> bits, z, 0, 1
+        while term:
+            y += term // i
+            term = term * square >> bits
+            i += 2
+        y = k * constants(bits)[0] + 2 * y
+        low, high = (scaled(y + e, -bits) for e in (-LN_ERROR, LN_ERROR))
+        if low == high:
+            return low
+        bits *= 2
+
+
 # --- the weights ---
 
 SIZES = {"F64": 8, "F32": 4, "F16": 2, "BF16": 2}
@@ -150,6 +190,7 @@ class Weights:
         self.start = 8 + length
         self.prefix = "transformer." if "transformer.wte.weight" in header else ""
         self.entries: dict[str, Any] = header
+        self.changed: dict[str, list[array[float]]] = {}  # rows of tensors that are no longer the file's
 
     def entry(self, name: str) -> Any:
         entry = self.entries.get(self.prefix + name)
@@ -166,6 +207,8 @@ class Weights:
 
     def row(self, name: str, r: int) -> Row:
         """Row r of a matrix, or the whole of a vector for r = 0."""
+        if name in self.changed:
+            return list(self.changed[name][r])
         entry = self.entry(name)
         n, dtype = entry["shape"][-1], entry["dtype"]
         at = self.start + entry["data_offsets"][0] + r * n * SIZES[dtype]
@@ -215,30 +258,30 @@ class Model:
 
     def logits(self, ids: list[int]) -> Row:
         """The scores of every possible next token."""
-        x = add([self.w.row("wte.weight", t) for t in ids], [self.w.row("wpe.weight", r) for r in range(len(ids))])
-        for h in range(self.layers):
-            x = self.block(f"h.{h}.", x)
-        last = self.layer_norm("ln_f", x[-1])
+        last = self.layer_norm("ln_f", self.forward(ids)[-1].x[-1])
         return [dot(last, self.w.row("wte.weight", t)) for t in range(self.vocabulary)]
 
-    def block(self, name: str, x: Matrix) -> Matrix:
-        normed = [self.layer_norm(name + "ln_1", row) for row in x]
-        mixed = self.attention(self.linear(name + "attn.c_attn", normed))
-        x = add(x, self.linear(name + "attn.c_proj", mixed))
-        normed = [self.layer_norm(name + "ln_2", row) for row in x]
-        inner = [[gelu(v) for v in row] for row in self.linear(name + "mlp.c_fc", normed)]
-        return add(x, self.linear(name + "mlp.c_proj", inner))
+    def forward(self, ids: list[int]) -> list[Block]:
+        """What each block computed, and last the rows that come out of the last."""
+        x = add([self.w.row("wte.weight", t) for t in ids], [self.w.row("wpe.weight", r) for r in range(len(ids))])
+        blocks = []
+        for h in range(self.layers):
+            blocks.append(Block(x))
+            x = self.block(f"h.{h}.", blocks[-1])
+        return [*blocks, Block(x)]
+
+    def block(self, name: str, b: Block) -> Matrix:
+        b.normed1 = [self.layer_norm(name + "ln_1", row) for row in b.x]
+        b.qkv = self.linear(name + "attn.c_attn", b.normed1)
+        b.mixed, b.shares = self.attention(b.qkv)
+        b.attended = add(b.x, self.linear(name + "attn.c_proj", b.mixed))
+        b.normed2 = [self.layer_norm(name + "ln_2", row) for row in b.attended]
+        b.expanded = self.linear(name + "mlp.c_fc", b.normed2)
+        b.inner = [[gelu(v) for v in row] for row in b.expanded]
+        return add(b.attended, self.linear(name + "mlp.c_proj", b.inner))
 
     def layer_norm(self, name: str, x: Row) -> Row:
-        n = float(len(x))
-        total = 0.0
-        for v in x:
-            total += v
-        mean = total / n
-        total = 0.0
-        for v in x:
-            total += (v - mean) * (v - mean)
-        deviation = math.sqrt(total / n + 1e-5)
+        mean, deviation = moments(x)
         gains, biases = self.w.row(name + ".weight", 0), self.w.row(name + ".bias", 0)
         return [(v - mean) / deviation * g + b for v, g, b in zip(x, gains, biases, strict=True)]
 
@@ -254,13 +297,15 @@ class Model:
         bias = self.w.row(name + ".bias", 0)
         return [[s + b for s, b in zip(row, bias, strict=True)] for row in y]
 
-    def attention(self, qkv: Matrix) -> Matrix:
-        """Causal: row r sees the rows up to r, and no sum has more terms than these."""
+    def attention(self, qkv: Matrix) -> tuple[Matrix, list[Matrix]]:
+        """Causal: row r sees the rows up to r, and no sum has more terms than these. With the shares of every row: for
+        each head, those of the rows up to r."""
         c, size = self.width, self.width // self.heads
         root = math.sqrt(float(size))
-        out = []
+        out, shares = [], []
         for r, row in enumerate(qkv):
             mixed: Row = []
+            heads: Matrix = []
             for h in range(0, c, size):
                 query = row[h : h + size]
                 scores = [dot(query, qkv[j][c + h : c + h + size]) / root for j in range(r + 1)]
@@ -273,10 +318,46 @@ class Model:
                 for e in weights:
                     total += e
                 weights = [e / total for e in weights]
+                heads.append(weights)
                 values = [qkv[j][2 * c + h : 2 * c + h + size] for j in range(r + 1)]
                 mixed += [dot(weights, column) for column in zip(*values, strict=True)]
             out.append(mixed)
-        return out
+            shares.append(heads)
+        return out, shares
+
+
+class Block:
+    """What one block computes; its name says of which line of Model.block."""
+
+    normed1: Matrix
+    qkv: Matrix
+    mixed: Matrix
+    shares: list[Matrix]
+    attended: Matrix
+    normed2: Matrix
+    expanded: Matrix
+    inner: Matrix
+
+    def __init__(self, x: Matrix) -> None:
+        self.x = x
+
+
+def moments(x: Row) -> tuple[float, float]:
+    """The mean and the deviation of a row, as layer norm takes them."""
+    n = float(len(x))
+    mean = plain_sum(x) / n
+    total = 0.0
+    for v in x:
+        total += (v - mean) * (v - mean)
+    return mean, math.sqrt(total / n + 1e-5)
+
+
+def plain_sum(x: Iterable[float]) -> float:
+    """From left to right (the built-in sum compensates what is lost in rounding)."""
+    total = 0.0
+    for v in x:
+        total += v
+    return total
 
 
 def dot(a: Row, b: Row | tuple[float, ...]) -> float:
@@ -292,6 +373,169 @@ def add(a: Matrix, b: Matrix) -> Matrix:
 
 def gelu(x: float) -> float:
     return 0.5 * x * (1.0 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)))
+
+
+# --- a training step ---
+
+
+class Step:
+    """The gradient of the loss, tensor by tensor, and the parameters one step down it.
+
+    A gradient is made row by row, summed, applied to its parameters and dropped, so that the 124M model fits; `keep` it
+    for all of them. Nothing changes before `finish`: every derivative is one at the old parameters.
+    """
+
+    def __init__(self, model: Model, ids: list[int], rate: float, keep: bool = False) -> None:
+        self.model, self.rate = model, rate
+        self.sums: dict[str, float] = {}
+        self.gradients: dict[str, Matrix] | None = {} if keep else None
+        self.changed: dict[str, list[array[float]]] = {}
+        self.inputs, self.targets = ids[:-1], ids[1:]
+        self.blocks = model.forward(self.inputs)
+        self.loss, self.exps, self.totals = self.forward_loss()
+
+    def forward_loss(self) -> tuple[float, Matrix, Row]:
+        """(the loss, each position's exps over the vocabulary, their sums)."""
+        self.last = [self.model.layer_norm("ln_f", row) for row in self.blocks[-1].x]
+        logits: Matrix = [[] for _ in self.last]
+        for t in range(self.model.vocabulary):
+            weights = self.model.w.row("wte.weight", t)
+            for r, row in enumerate(self.last):
+                logits[r].append(dot(row, weights))
+        exps, totals, loss = [], [], 0.0
+        for row, target in zip(logits, self.targets, strict=True):
+            highest = -math.inf
+            for v in row:
+                if v > highest or v != v:
+                    highest = v
+            exps.append([exp(v - highest) for v in row])
+            totals.append(plain_sum(exps[-1]))
+            loss += ln(totals[-1]) - (row[target] - highest)
+        return loss / float(len(logits)), exps, totals
+
+    def take(self, name: str, rows: Iterable[Row]) -> None:
+        """The gradient of a tensor, by rows."""
+        total, changed, kept = 0.0, [], []
+        for r, row in enumerate(rows):
+            for g in row:
+                total += g
+            old = self.model.w.row(name, r)
+            changed.append(array("d", [w - self.rate * g for w, g in zip(old, row, strict=True)]))
+            if self.gradients is not None:
+                kept.append(row)
+        self.sums[name] = total
+        self.changed[name] = changed
+        if self.gradients is not None:
+            self.gradients[name] = kept
+
+    def finish(self) -> None:
+        """Take the step."""
+        self.model.w.changed |= self.changed
+
+    def backward(self) -> None:
+        model, count = self.model, float(len(self.inputs))
+        scores = [[e / total for e in row] for row, total in zip(self.exps, self.totals, strict=True)]
+        for row, target in zip(scores, self.targets, strict=True):
+            row[target] -= 1.0
+        scores = [[v / count for v in row] for row in scores]
+        normed = [[0.0] * model.width for _ in scores]
+        for t in range(model.vocabulary):
+            weights = model.w.row("wte.weight", t)
+            for r, row in enumerate(scores):
+                normed[r] = [s + row[t] * w for s, w in zip(normed[r], weights, strict=True)]
+        dx = self.layer_norm("ln_f", self.blocks[-1].x, normed)
+        for h in reversed(range(model.layers)):
+            dx = self.block(f"h.{h}.", self.blocks[h], dx)
+        self.take("wte.weight", self.embedding(scores, dx))
+        zeros = [0.0] * model.width
+        self.take("wpe.weight", (dx[r] if r < len(dx) else zeros for r in range(model.context)))
+
+    def embedding(self, scores: Matrix, dx: Matrix) -> Iterator[Row]:
+        """Rows of wte's gradient: what the head gives, plus what the positions with this token give."""
+        looked = {t: [0.0] * self.model.width for t in self.inputs}
+        for t, row in zip(self.inputs, dx, strict=True):
+            looked[t] = add([looked[t]], [row])[0]
+        zeros = [0.0] * self.model.width
+        for t, row in enumerate(transposed_times(scores, self.last)):
+            yield add([row], [looked.get(t, zeros)])[0]
+
+    def block(self, name: str, b: Block, dy: Matrix) -> Matrix:
+        inner = self.linear(name + "mlp.c_proj", b.inner, dy)
+        expanded = [
+            [d * gelu_slope(x) for d, x in zip(p, q, strict=True)] for p, q in zip(inner, b.expanded, strict=True)
+        ]
+        normed = self.linear(name + "mlp.c_fc", b.normed2, expanded)
+        attended = add(dy, self.layer_norm(name + "ln_2", b.attended, normed))
+        qkv = self.attention(b, self.linear(name + "attn.c_proj", b.mixed, attended))
+        normed = self.linear(name + "attn.c_attn", b.normed1, qkv)
+        return add(attended, self.layer_norm(name + "ln_1", b.x, normed))
+
+    def linear(self, name: str, x: Matrix, dy: Matrix) -> Matrix:
+        """Of Model.linear(name, x): that of x. Its sums run over columns of the weight, the parameters' over rows of x."""
+        inner, _ = self.model.w.shape(name + ".weight")
+        dx: Matrix = [[] for _ in x]
+        for k in range(inner):
+            weights = self.model.w.row(name + ".weight", k)
+            for r, row in enumerate(dy):
+                dx[r].append(dot(row, weights))
+        self.take(name + ".weight", transposed_times(x, dy))
+        self.take(name + ".bias", [column_sums(dy)])
+        return dx
+
+    def layer_norm(self, name: str, x: Matrix, dy: Matrix) -> Matrix:
+        """Of Model.layer_norm on each row: that of x."""
+        gains, n = self.model.w.row(name + ".weight", 0), float(self.model.width)
+        products, dx = [], []
+        for row, d in zip(x, dy, strict=True):
+            mean, deviation = moments(row)
+            normal = [(v - mean) / deviation for v in row]
+            scaled = [v * g for v, g in zip(d, gains, strict=True)]
+            level, slope = plain_sum(scaled) / n, dot(scaled, normal) / n
+            dx.append([(u - level - v * slope) / deviation for u, v in zip(scaled, normal, strict=True)])
+            products.append([u * v for u, v in zip(d, normal, strict=True)])
+        self.take(name + ".weight", [column_sums(products)])
+        self.take(name + ".bias", [column_sums(dy)])
+        return dx
+
+    def attention(self, b: Block, dy: Matrix) -> Matrix:
+        """Of Model.attention: that of qkv. A query adds over keys up to its own; a key and a value add over queries from
+        their own on."""
+        c, size = self.model.width, self.model.width // self.model.heads
+        root = math.sqrt(float(size))
+        out = [[0.0] * (3 * c) for _ in dy]
+        for r, row in enumerate(dy):
+            for h in range(self.model.heads):
+                q, k, v = (slice(at + h * size, at + (h + 1) * size) for at in (0, c, 2 * c))
+                shares = b.shares[r][h]
+                slopes = [dot(row[q], b.qkv[j][v]) for j in range(r + 1)]
+                level = dot(shares, slopes)
+                scores = [p * (d - level) / root for p, d in zip(shares, slopes, strict=True)]
+                for j in range(r + 1):
+                    out[r][q] = [s + scores[j] * u for s, u in zip(out[r][q], b.qkv[j][k], strict=True)]
+                    out[j][k] = [s + scores[j] * u for s, u in zip(out[j][k], b.qkv[r][q], strict=True)]
+                    out[j][v] = [s + shares[j] * u for s, u in zip(out[j][v], row[q], strict=True)]
+        return out
+
+
+def transposed_times(x: Matrix, dy: Matrix) -> Iterator[Row]:
+    """The rows of x transposed times dy; rows of x ascending."""
+    for k in range(len(x[0])):
+        total = [0.0] * len(dy[0])
+        for row, d in zip(x, dy, strict=True):
+            total = [s + row[k] * v for s, v in zip(total, d, strict=True)]
+        yield total
+
+
+def column_sums(m: Matrix) -> Row:
+    total = [0.0] * len(m[0])
+    for row in m:
+        total = [s + v for s, v in zip(total, row, strict=True)]
+    return total
+
+
+def gelu_slope(x: float) -> float:
+    t = tanh(0.7978845608028654 * (x + 0.044715 * x * x * x))
+    return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * (0.7978845608028654 * (1.0 + 0.134145 * x * x))
 
 
 def argmax(row: Row) -> int:
@@ -446,18 +690,54 @@ def size_name(parameters: int) -> str:
     return f"{(parameters + 500) // 1000}K" if parameters >= 1000 else str(parameters)
 
 
-def generate(folder: Path, prompt: str, tokens: int, trace: TextIO | None) -> None:
-    model, tokenizer = Model(folder), Tokenizer(folder / "merges.txt")
-    merges = len(tokenizer.tokens) - 256
-    sizes = f"{merges} merges, {model.vocabulary} vocabulary rows, {model.layers} layers"
-    print(f"gpt2 ({size_name(model.parameters)}) on reference.py — {sizes}")
-    ids = tokenizer.encode(prompt)
+def check(model: Model, ids: list[int]) -> None:
     if not ids:
         raise Problem("the prompt is empty")
     if len(ids) > model.context:
         raise Problem(f"the prompt has {len(ids)} tokens, and the context holds {model.context}")
     if max(ids) >= model.vocabulary:
         raise Problem(f"token {max(ids)} of the prompt is outside the vocabulary of {model.vocabulary} rows")
+
+
+PARTS = ("ln_1", "attn.c_attn", "attn.c_proj", "ln_2", "mlp.c_fc", "mlp.c_proj")
+
+
+def train(folder: Path, prompt: str, rate: float, trace: TextIO | None) -> None:
+    model, tokenizer = Model(folder), Tokenizer(folder / "merges.txt")
+    ids = tokenizer.encode(prompt)
+    check(model, ids)
+    if len(ids) < 2:
+        raise Problem("the prompt has one token, and a loss wants two at least")
+    size = size_name(model.parameters)
+    print(f"gpt2 ({size}) on reference.py — one training step over {len(ids)} tokens, learning rate {rate}")
+    print(f"prompt: {prompt}")
+    print("tokens:", *ids, flush=True)
+    trace_line(trace, {"ids": ids, "rate": rate.hex()})
+    step = Step(model, ids, rate)
+    print("loss", step.loss, flush=True)
+    trace_line(trace, {"loss": step.loss.hex()})
+    step.backward()
+    outer = {name: step.sums[name] for name in ("wte.weight", "wpe.weight", "ln_f.weight", "ln_f.bias")}
+    wte, wpe, gain, bias = outer.values()
+    print("grad wte", wte, "wpe", wpe, "ln_f", gain, bias)
+    trace_line(trace, {"gradient": {name: v.hex() for name, v in outer.items()}})
+    for h in range(model.layers):
+        names = [f"h.{h}.{part}.{kind}" for part in PARTS for kind in ("weight", "bias")]
+        print(f"h.{h}", *(step.sums[name] for name in names))
+        trace_line(trace, {"gradient": {name: step.sums[name].hex() for name in names}})
+    step.finish()
+    after = Step(model, ids, rate).loss
+    print("loss after one step", after)
+    trace_line(trace, {"after": after.hex()})
+
+
+def generate(folder: Path, prompt: str, tokens: int, trace: TextIO | None) -> None:
+    model, tokenizer = Model(folder), Tokenizer(folder / "merges.txt")
+    merges = len(tokenizer.tokens) - 256
+    sizes = f"{merges} merges, {model.vocabulary} vocabulary rows, {model.layers} layers"
+    print(f"gpt2 ({size_name(model.parameters)}) on reference.py — {sizes}")
+    ids = tokenizer.encode(prompt)
+    check(model, ids)
     print(f"prompt: {prompt}")
     print("tokens:", *ids, flush=True)
     trace_line(trace, {"ids": ids})
@@ -475,20 +755,29 @@ def generate(folder: Path, prompt: str, tokens: int, trace: TextIO | None) -> No
 
 def main() -> int:
     parser = argparse.ArgumentParser(description="GPT-2 in plain Python, the yardstick of examples/gpt2.")
-    command = parser.add_subparsers(dest="command", required=True).add_parser("generate")
-    command.add_argument("--weights", type=Path, required=True, help="a folder with model.safetensors and merges.txt")
-    command.add_argument("--prompt", default="The capital of France is")
-    command.add_argument("--tokens", type=int, default=20)
-    command.add_argument("--trace", type=Path, help="write the ids and every logit to this file")
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("generate").add_argument("--tokens", type=int, default=20)
+    commands.add_parser("train").add_argument("--rate", type=float, default=0.0001)
+    for command in commands.choices.values():
+        command.add_argument(
+            "--weights", type=Path, required=True, help="a folder with model.safetensors and merges.txt"
+        )
+        command.add_argument("--prompt", default="The capital of France is")
+        command.add_argument("--trace", type=Path, help="write the ids and every number to this file")
     options = parser.parse_args()
     prompt = os.fsencode(options.prompt).decode("utf-8", "replace")
     if isinstance(sys.stdout, TextIOWrapper):
         sys.stdout.reconfigure(encoding="utf-8")
-    if options.tokens < 0:
+    if options.command == "generate" and options.tokens < 0:
         parser.error("--tokens wants 0 or more")
+    if options.command == "train" and not math.isfinite(options.rate):
+        parser.error("--rate wants a number")
     try:
         with options.trace.open("w", encoding="utf-8", newline="\n") if options.trace else nullcontext() as trace:
-            generate(options.weights, prompt, options.tokens, trace)
+            if options.command == "generate":
+                generate(options.weights, prompt, options.tokens, trace)
+            else:
+                train(options.weights, prompt, options.rate, trace)
     except (Problem, OSError) as e:
         reason = f"{e.filename}: {e.strerror}" if isinstance(e, OSError) else str(e)
         print(f"reference.py: {reason}", file=sys.stderr)
