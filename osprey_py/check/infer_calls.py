@@ -267,13 +267,16 @@ def _named_receiver(cx: Context, expr: ast.MethodCall, plain: ast.Call, env: Env
 
 def _tell_no_method(cx: Context, expr: ast.MethodCall, t: Term, env: Env) -> None:
     from osprey_py.check.infer_names import field_names
+    from osprey_py.modules.paths import library_names
     from osprey_py.modules.spaces import visible_names
 
     known = [*field_names(cx, t), *env.local_names(), *visible_names(env.space, "value")]
+    name = expr.name.text
+    namespace = library_names().get(name)
     cx.tell(
         "E0210",
-        f"`{cx.shower().show(t)}` has no field `{expr.name.text}`, and there is no function of that name",
+        f"`{cx.shower().show(t)}` has no field `{name}`, and there is no function of that name",
         expr.name.span,
         "neither a field nor a function",
-        help=did_you_mean(expr.name.text, known),
+        help=f"the standard library has it: `import {namespace}::{{{name}}}`" if namespace else did_you_mean(name, known),
     )

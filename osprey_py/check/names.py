@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from osprey_py.check.context import Context
+from osprey_py.modules.paths import library_names
 from osprey_py.modules.spaces import (
     SORTS,
     Ambiguous,
@@ -115,6 +116,8 @@ def _tell_missing(
         hint = f"`{at.text}` is a{'n effect' if other == 'effect' else ' ' + other}, not a {what}"
         if other == "module":
             hint += f"; its names are written `{at.text}::…`"
+    elif at.text in library_names():
+        hint = f"the standard library has it: `import {library_names()[at.text]}::{{{at.text}}}`"
     else:
         hint = did_you_mean(at.text, [*locals, *visible_names(space, sort)])
     title = f"unknown {what} `{at.text}`"

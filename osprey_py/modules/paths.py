@@ -11,6 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 
 _COMMENT_OR_BLANK = re.compile(r"(?:\s+|//[^\n]*(?:\n|$))+")
+_EXPORT = re.compile(r"^export (?:fn|let|type|effect|module) (\w+)", re.MULTILINE)
 _NAMESPACE = re.compile(r"namespace\s+([A-Za-z_]\w*(?:\s*::\s*[A-Za-z_]\w*)*)")
 
 
@@ -32,6 +33,17 @@ def namespace_of(text: str) -> tuple[str, ...]:
 def read_text(path: Path) -> str:
     """The text of a source file. Errors: OSError; UnicodeDecodeError for what is not UTF-8."""
     return path.read_bytes().decode("utf-8").removeprefix("﻿")
+
+
+@lru_cache(maxsize=1)
+def library_names() -> dict[str, str]:
+    """What the namespaces of the standard library export, each name with its namespace: for suggestions."""
+    names: dict[str, str] = {}
+    for namespace, paths in files_by_namespace([stdlib_path()]).items():
+        for path in paths if namespace else ():
+            for name in _EXPORT.findall(read_text(path)):
+                names.setdefault(name, "::".join(namespace))
+    return names
 
 
 def files_by_namespace(folders: Iterable[Path]) -> dict[tuple[str, ...], list[Path]]:

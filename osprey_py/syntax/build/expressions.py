@@ -83,7 +83,7 @@ class ExpressionActions(PatternActions):
     def on_reference(self, c: Children, start: int, end: int) -> ast.Expr:
         return ast.Reference(self.at(start, end), c[0])
 
-    # --- operators -----------------------------------------------------------------------------------------------------
+    # --- operators ----------------------------------------------------------------------------------------------------
 
     def on_recover(self, c: Children, start: int, end: int) -> ast.Expr:
         return ast.Recover(self.at(start, end), c[0], c[2])
@@ -117,7 +117,7 @@ class ExpressionActions(PatternActions):
             self.out_of_range(span)
         return inner
 
-    # --- calls and access ------------------------------------------------------------------------------------------------
+    # --- calls and access ---------------------------------------------------------------------------------------------
 
     def on_call(self, c: Children, start: int, end: int) -> ast.Expr:
         return ast.Call(self.at(start, end), c[0], c[2] or ())
@@ -160,7 +160,7 @@ class ExpressionActions(PatternActions):
     def on_resume(self, c: Children, start: int, end: int) -> ast.Expr:
         return ast.Resume(self.at(start, end), c[2])
 
-    # --- data --------------------------------------------------------------------------------------------------------------
+    # --- data ---------------------------------------------------------------------------------------------------------
 
     def on_tuple(self, c: Children, start: int, end: int) -> ast.Expr:
         items = tuple(nodes(c))
@@ -196,7 +196,7 @@ class ExpressionActions(PatternActions):
     def on_field_value(self, c: Children, start: int, end: int) -> Field:
         return self.name(c[0]), c[2]
 
-    # --- functions and control ---------------------------------------------------------------------------------------------
+    # --- functions and control ----------------------------------------------------------------------------------------
 
     def on_lambda_fn(self, c: Children, start: int, end: int) -> ast.Expr:
         return ast.Lambda(self.at(start, end), c[2] or (), c[4], c[5], c[7])
@@ -247,7 +247,7 @@ class ExpressionActions(PatternActions):
     def on_handler_param(self, c: Children, start: int, end: int) -> ast.Parameter:
         return self.on_param([c[0], None], start, end)
 
-    # --- statements and blocks ---------------------------------------------------------------------------------------------
+    # --- statements and blocks ----------------------------------------------------------------------------------------
 
     def on_assign(self, c: Children, start: int, end: int) -> ast.Statement:
         return ast.Assign(self.at(start, end), self.name(c[0]), c[2])
