@@ -214,6 +214,27 @@ def test_captures_are_read_at_each_launch() -> None:
     assert extractor.map(make(3, 0.0), (INT,))[0] is extractor.map(make(4, 1.0), (INT,))[0]
 
 
+def test_another_structure_is_another_kernel() -> None:
+    """S6.2: variants, Results, the code of functions and buffers' types are guards; going back finds the kernel
+    again."""
+    module = Module(
+        "type S = One(int) | Two { a: int, b: int }\n"
+        "fn value(s: S) -> int = match s { One(n) => n  Two { a, b } => a * 10 + b }\n"
+        "fn k_union(n: int) = { let s = if n > 0 { One(n) } else { Two { a: n, b: 1 } }\nfn(i: int) => value(s) + i }\n"
+        "fn k_result(n: int) = { let r: Result<int, MathError> = intDiv(12, n)\nfn(i: int) => (r ?: 100) + i }\n"
+        "fn k_code(n: int) = { let f = if n > 0 { fn(x: int) => x + n } else { fn(x: int) => x * n }\nfn(i: int) => f(i) }\n"
+        "fn k_cell(n: int) = {\nmut c = n\nfn(i: int) => c + i }\n"
+    )
+    for name in ("k_union", "k_result", "k_code", "k_cell"):
+        extractor, make = Extractor(), module.function(name)
+        for n in (3, 0, -2, 5, 0):
+            f = make(n)
+            assert launched(f, (INT,), [(7,)], extractor) == [evaluated(module, f, (7,))]
+        first, other, again = (extractor.map(make(n), (INT,))[0] for n in (3, 0, 5))
+        assert first is again
+        assert (first is other) == (name == "k_cell")
+
+
 REFUSED = {
     "a list": ("E0351", "listLength([i])"),
     "text": ("E0352", 'length("a")'),
