@@ -51,11 +51,12 @@ def sequenced(effects: Sequence[Node], result: Node) -> Node:
 
 def _uncovered(effects: Sequence[Node], own: Sequence[Node]) -> int:
     """The least p such that, after the first p effects, own evaluates the others in their order."""
-    for p in range(max(0, len(effects) - len(own)), len(effects) + 1):
-        before = set(effects[:p])
-        if [x for x in own if x not in before] == list(effects[p:]):
-            return p
-    return len(effects)
+    place = {node: k for k, node in enumerate(own)}
+    p, following = len(effects), len(own)
+    while p and place.get(effects[p - 1], following) < following:
+        p -= 1
+        following = place[effects[p]]
+    return p
 
 
 def strict_order(root: Node, wanted: set[Node]) -> list[Node]:

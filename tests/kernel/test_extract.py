@@ -222,7 +222,8 @@ def test_another_structure_is_another_kernel() -> None:
         "fn value(s: S) -> int = match s { One(n) => n  Two { a, b } => a * 10 + b }\n"
         "fn k_union(n: int) = { let s = if n > 0 { One(n) } else { Two { a: n, b: 1 } }\nfn(i: int) => value(s) + i }\n"
         "fn k_result(n: int) = { let r: Result<int, MathError> = intDiv(12, n)\nfn(i: int) => (r ?: 100) + i }\n"
-        "fn k_code(n: int) = { let f = if n > 0 { fn(x: int) => x + n } else { fn(x: int) => x * n }\nfn(i: int) => f(i) }\n"
+        "fn k_code(n: int) = {\nlet f = if n > 0 { fn(x: int) => x + n } else { fn(x: int) => x * n }\n"
+        "fn(i: int) => f(i) }\n"
         "fn k_cell(n: int) = {\nmut c = n\nfn(i: int) => c + i }\n"
     )
     for name in ("k_union", "k_result", "k_code", "k_cell"):
