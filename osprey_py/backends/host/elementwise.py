@@ -67,7 +67,7 @@ class Elementwise:
         self.kinds = kinds
         uniforms = () if kernel is None else kernel.uniforms
         self._packer = Packer(len(kinds), uniforms)
-        self._nest = Nest(kernel) if nests and op == "map" and kernel is not None and not kernel.general else None
+        self._nest = Nest(kernel) if nests and kernel is not None and not kernel.general else None
         self._cost = None if self._nest is None else Cost(self._nest.kernel)
         integers = tuple(k for k, t in enumerate(uniforms) if t is not FLOAT)
         self._deciding = () if self._nest is None else self._nest.questions.deciding(integers)
@@ -150,7 +150,7 @@ class Elementwise:
                 def make() -> Made:
                     from osprey_py.backends.host import writing
 
-                    return writing.shaped(nest.shape(facts), self.kinds, how)
+                    return writing.shaped(self.op, nest.shape(facts), self.kinds, how)
 
                 version = self.versions[key] = self._version(repr(key), make)
             else:
@@ -161,6 +161,8 @@ class Elementwise:
 
     def _grain(self, facts: Ranges, extent: int, n: int) -> int:
         """Elements for a claim: enough to be worth it, whole rows, so that no row's own work is done twice."""
+        if self.op != "map":
+            return n
         assert self._cost is not None
         grain = max(1, CLAIM // self._cost.of(facts))
         unit = machine().lanes if extent >= n else extent

@@ -17,7 +17,7 @@ from osprey_py.backends.host.text import Function, Module, Scope, Slot, Value, l
 from osprey_py.backends.protocol import Kind
 from osprey_py.kernel.faults import Lowered
 from osprey_py.kernel.ir import BOOL, FLOAT, INT, Bound, KFunction, Ty
-from osprey_py.kernel.nest import Number, Shape
+from osprey_py.kernel.nest import Extent, Number, Shape
 
 HEAD = "define void @launch(ptr noalias %args, i64 %lo, i64 %hi, ptr noalias %scratch)"
 
@@ -25,8 +25,8 @@ HEAD = "define void @launch(ptr noalias %args, i64 %lo, i64 %hi, ptr noalias %sc
 def module_text(
     op: str, kernel: Lowered, kinds: tuple[Kind, ...], shape: Shape | None = None
 ) -> tuple[str, list[Number]]:
-    """The module of one launch function in scalar code, and the numbers it reads after the uniforms. shape: of a
-    launch of one element, where it is known."""
+    """The module of one launch function in scalar code, and the numbers it reads after the uniforms. shape: of the
+    launch, where it is known."""
     module = Module()
     bits: dict[Bound, int] = {}
     for k, f in enumerate(kernel.functions):
@@ -35,9 +35,10 @@ def module_text(
     entry = Scope(function)
     arguments = memory.Arguments(entry, kinds, kernel.uniforms)
     e = Expressions(function, Placement(kernel.roots, bits), arguments, signatures(kernel))
+    digits: tuple[Bound, ...] = ()
     if shape is not None:
-        e.in_range, e.folds = shape.in_range, shape.folds
-    _BODIES[op](e, kernel, entry)
+        e.in_range, e.folds, digits = shape.in_range, shape.folds, shape.digits
+    _BODIES[op](e, kernel, entry, digits)
     entry.write("ret void")
     module.add(function.text(HEAD, entry))
     return module.text(), list(arguments.numbers)
@@ -82,14 +83,22 @@ class _Loop:
     faulted: Slot
 
 
-def _open(e: Expressions, entry: Scope) -> _Loop:
+def _open(e: Expressions, entry: Scope, digits: tuple[Bound, ...]) -> _Loop:
+    """digits: of the launch index, where code asks for them."""
     f = e.function
     counter, faulted = f.slot(INT), f.slot(BOOL)
     counter.write(entry, Value(INT, 1, "%lo"))
     faulted.write(entry, literal(False))
-    s = Scope(f, entry, binds=INDEX)
+    s = Scope(f, entry, binds=INDEX | e.placement.bound_bits(digits))
     s.open("element")
-    s.index = counter.read(s)
+    s.index = rest = counter.read(s)
+    for k, digit in enumerate(digits):
+        if k == len(digits) - 1:
+            s.variables[digit] = rest
+            break
+        extent = e.arguments.number(Extent(None, k))
+        s.variables[digit] = s.define(INT, 1, f"urem i64 {rest}, {extent}")
+        rest = s.define(INT, 1, f"udiv i64 {rest}, {extent}")
     return _Loop(s, s.index, counter, faulted)
 
 
@@ -125,19 +134,19 @@ def report(s: Scope, status: str, faulted: Value) -> None:
     s.label("leave")
 
 
-def _map(e: Expressions, kernel: Lowered, entry: Scope) -> None:
-    loop = _open(e, entry)
+def _map(e: Expressions, kernel: Lowered, entry: Scope, digits: tuple[Bound, ...]) -> None:
+    loop = _open(e, entry, digits)
     value = e.at_width(kernel.result, loop.s, 1)
     _note_fault(e, kernel, loop)
     memory.store(loop.s, e.arguments.output, loop.index, value)
     _close(e, entry, loop)
 
 
-def _scan(e: Expressions, kernel: Lowered, entry: Scope) -> None:
+def _scan(e: Expressions, kernel: Lowered, entry: Scope, digits: tuple[Bound, ...]) -> None:
     assert kernel.acc is not None and kernel.init is not None
     acc = e.function.slot(kernel.acc.type)
     acc.write(entry, e.at_width(kernel.init, entry, 1))
-    loop = _open(e, entry)
+    loop = _open(e, entry, digits)
     loop.s.binds |= e.placement.bit(kernel.acc)
     loop.s.variables[kernel.acc] = acc.read(loop.s)
     value = e.at_width(kernel.result, loop.s, 1)
@@ -148,12 +157,12 @@ def _scan(e: Expressions, kernel: Lowered, entry: Scope) -> None:
     _close(e, entry, loop, until_fault=kernel.general)
 
 
-def _filter(e: Expressions, kernel: Lowered, entry: Scope) -> None:
+def _filter(e: Expressions, kernel: Lowered, entry: Scope, digits: tuple[Bound, ...]) -> None:
     """Keeps inputs[0][i]; the kept elements are counted at the address in word KEPT. Each element is stored at the
     end of what is kept so far, where the next one overwrites it unless it counts."""
     kept = e.function.slot(INT)
     kept.write(entry, literal(0))
-    loop = _open(e, entry)
+    loop = _open(e, entry, digits)
     s = loop.s
     wanted = e.at_width(kernel.result, s, 1)
     _note_fault(e, kernel, loop)

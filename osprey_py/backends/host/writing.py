@@ -18,9 +18,9 @@ def plain(op: StepOp, kernel: Lowered | None, kinds: tuple[Kind, ...]) -> tuple[
     return launch.module_text(op, prepare(kernel), kinds)
 
 
-def shaped(shape: Shape, kinds: tuple[Kind, ...], how: Widths) -> tuple[str, list[Number]]:
-    """Code for a map's launches of one shape."""
+def shaped(op: StepOp, shape: Shape, kinds: tuple[Kind, ...], how: Widths) -> tuple[str, list[Number]]:
+    """Code for launches of one shape: vectors for a map of more than one element."""
     shape = prepare_shape(shape)
-    if not shape.digits:
-        return launch.module_text("map", shape.kernel, kinds, shape)
+    if op != "map" or not shape.digits:
+        return launch.module_text(op, shape.kernel, kinds, shape)
     return vectors.module_text(shape, kinds, how)
