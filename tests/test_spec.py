@@ -38,7 +38,7 @@ def named() -> set[str]:
 
 
 def test_every_rule_is_named_by_a_test() -> None:
-    stated = rules()
+    stated, in_tests = rules(), named()
     assert len(stated) > 100
-    missing = sorted(f"{rule} ({where})" for rule, where in stated.items() if rule not in named())
+    missing = sorted(f"{rule} ({where})" for rule, where in stated.items() if rule not in in_tests)
     assert not missing
