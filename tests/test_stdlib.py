@@ -1,5 +1,5 @@
-"""The standard library's examples: each ```osprey block in a `///` comment is a program. A line `expression  // => text` prints
-that text (L1.3, L7.2, L7.5)."""
+"""The standard library's examples (B7.1): each ```osprey block in a `///` comment is a program. A line
+`expression  // => text` prints that text (L1.3, L7.2, L7.5)."""
 
 from __future__ import annotations
 
