@@ -150,17 +150,21 @@ class _Array:
 
 @st.composite
 def arrays(draw: Callable[..., Any]) -> Launch:
-    """A map over a grid."""
+    """A map over a grid, or now and then a scan."""
     maker = _Array(draw)
     result = maker.term(None, draw(st.integers(1, 3)))
+    acc, init = None, None
+    if draw(st.sampled_from([False, False, False, True])):
+        acc, init = Bound(FLOAT, "acc"), const(0.5)
+        result = op("fadd", FLOAT, var(acc), result)
     size = max(1, maker.n)
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     whole = size * max(1, maker.terms)
     lengths = [draw(st.sampled_from([whole, whole, whole, size, size // 2, 0])) for _ in range(2)]
     floats = [_floats(draw(st.sampled_from(KINDS)), rng, n) for n in (*lengths, size)]
     tokens = Storage(Kind.I64, rng.integers(-1, size + 1, size))
-    kernel = Kernel((FLOAT, FLOAT, FLOAT, INT), (INT,) * len(maker.numbers), result, name="array")
-    return Launch("map", kernel, (*floats, tokens), tuple(maker.numbers), maker.n)
+    kernel = Kernel((FLOAT, FLOAT, FLOAT, INT), (INT,) * len(maker.numbers), result, (), acc, init, "array")
+    return Launch("map" if acc is None else "scan", kernel, (*floats, tokens), tuple(maker.numbers), maker.n)
 
 
 def _floats(kind: Kind, rng: np.random.Generator, n: int) -> Storage:
