@@ -5,13 +5,15 @@ BIN := $(VENV)/bin
 
 PROMPT ?= The capital of France is
 TOKENS ?= 20
+RATE ?= 0.0001
 WEIGHTS ?=
-export PROMPT TOKENS WEIGHTS
+export PROMPT TOKENS RATE WEIGHTS
 
-.PHONY: help gpt2 gpt2-weights gpt2-verify test lint clean
+.PHONY: help gpt2 gpt2-train gpt2-weights gpt2-verify test lint clean
 
 help:
 	@echo 'make gpt2 PROMPT="The capital of France is" TOKENS=20   generate text'
+	@echo 'make gpt2-train PROMPT="The capital of France is"       one training step, every gradient'
 	@echo 'make gpt2-weights                                       download the 124M weights (548 MB)'
 	@echo 'make gpt2-verify [WEIGHTS=DIR]                          compare with reference.py, byte for byte'
 	@echo 'make test                                               run every test'
@@ -31,6 +33,9 @@ $(VENV)/.installed-test: pyproject.toml | $(VENV)/bin/python
 
 gpt2: $(VENV)/.installed
 	@$(BIN)/osprey run examples/gpt2/gpt2.osp --prompt "$$PROMPT" --tokens "$$TOKENS" $${WEIGHTS:+--weights "$$WEIGHTS"}
+
+gpt2-train: $(VENV)/.installed
+	@$(BIN)/osprey run examples/gpt2/train.osp --prompt "$$PROMPT" --rate "$$RATE" $${WEIGHTS:+--weights "$$WEIGHTS"}
 
 gpt2-weights: $(VENV)/.installed
 	@$(BIN)/python -m osprey_py.tensors.download examples/gpt2/weights

@@ -56,16 +56,16 @@ def captured(call: object, *arguments: object) -> Run:
     return Run(int(str(code or 0)), out.getvalue(), error.getvalue())
 
 
-def run_program(*arguments: str, options: tuple[str, ...] = ()) -> Run:
+def run_program(*arguments: str, options: tuple[str, ...] = (), program: Path = PROGRAM) -> Run:
     """`osprey run OPTIONS examples/gpt2/gpt2.osp ARGUMENTS`, in this process, from the root of the repository."""
     with inside(ROOT):
-        return captured(osprey, ["run", *options, str(PROGRAM.relative_to(ROOT)), *arguments])
+        return captured(osprey, ["run", *options, str(program.relative_to(ROOT)), *arguments])
 
 
-def run_reference(*arguments: str) -> Run:
-    """`python reference.py generate ARGUMENTS`, in this process."""
+def run_reference(*arguments: str, command: str = "generate") -> Run:
+    """`python reference.py COMMAND ARGUMENTS`, in this process."""
     before = sys.argv
-    sys.argv = ["reference.py", "generate", *arguments]
+    sys.argv = ["reference.py", command, *arguments]
     try:
         return captured(reference.main)
     finally:
