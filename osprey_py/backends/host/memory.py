@@ -23,8 +23,7 @@ STATUS, COUNT, OUTPUT, KEPT, SLOTS = 0, 1, 2, 3, 4
 """Word numbers: the status word's address, n, the output's address, the address of a filter's count, the first
 slot."""
 
-_ELEMENTS = {Kind.F64: "double", Kind.F32: "float", Kind.F16: "i16", Kind.BF16: "i16", Kind.I64: "i64", Kind.BOOL:
-"i8"}
+_ELEMENTS = {Kind.F64: "double", Kind.F32: "float", Kind.F16: "i16", Kind.BF16: "i16", Kind.I64: "i64", Kind.BOOL: "i8"}
 
 
 class Arguments:
