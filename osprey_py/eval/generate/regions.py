@@ -86,8 +86,11 @@ def _choose(b: Body, e: c.Recover, test: str, result: str, dest: Dest, name: str
     else:
         b.emit(f"if {test}:")
         b.lines.indent += 1
+        begin = len(b.lines.out)
         b.clear(b.live.after.get(e, ()))
         b.deliver(P(result), dest)
+        if len(b.lines.out) == begin:
+            b.emit("pass")
         b.lines.indent -= 1
         b.emit("else:")
         indented(b, default, dest)
