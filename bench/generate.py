@@ -5,8 +5,8 @@
     generate.py /some/folder [--tokens 20] [--repeats 3] [--threads 2] [--reference]
 
 One JSON line a program: `load_s` is the median of runs that stop after the prompt's ids, `total_s` that of whole runs,
-`generate_s` their difference, `peak_mb` the largest resident size of a run. The programs take turns, so that a machine
-that slows down slows all of them down. `text` tells whether they say the same.
+`generate_s` their difference, `cpu_s` the processor time of a whole run, `peak_mb` the largest resident size of a run.
+The programs take turns, so that a machine that slows down slows all of them down. `text` tells whether they say the same.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ def commands(o: argparse.Namespace) -> dict[str, list[str]]:
     return found
 
 
-def timed(command: list[str], threads: int) -> tuple[float, int, str]:
-    """(seconds, peak MB, last line of output) of one process."""
+def timed(command: list[str], threads: int) -> tuple[float, float, int, str]:
+    """(seconds, seconds of processor time, peak MB, last line of output) of one process."""
     names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     with tempfile.TemporaryFile("w+", encoding="utf-8") as out:
         begin = time.perf_counter()
@@ -55,7 +55,7 @@ def timed(command: list[str], threads: int) -> tuple[float, int, str]:
         out.seek(0)
         lines = out.read().split("\n")
     scale = 1 << 20 if platform.system() == "Darwin" else 1 << 10
-    return seconds, usage.ru_maxrss // scale, lines[-2] if len(lines) > 1 else ""
+    return seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss // scale, lines[-2] if len(lines) > 1 else ""
 
 
 def peer(folder: Path, tokens: int) -> None:
@@ -116,20 +116,20 @@ def main() -> None:
     if o.weights is None:
         parser.error("which folder has the weights?")
     o.weights = o.weights.resolve()
-    runs: dict[str, list[tuple[float, float, int, str]]] = {name: [] for name in commands(o)}
+    runs: dict[str, list[tuple[float, float, float, int, str]]] = {name: [] for name in commands(o)}
     for repeat in range(o.repeats):
         for name, command in commands(o).items():
             if name == "reference.py" and repeat:
                 continue
-            load, _, _ = timed([*command, "--tokens", "0"], o.threads)
-            total, peak, text = timed([*command, "--tokens", str(o.tokens)], o.threads)
-            runs[name].append((load, total, peak, text))
-    text = runs["osprey"][0][3]
+            load, *_ = timed([*command, "--tokens", "0"], o.threads)
+            total, cpu, peak, text = timed([*command, "--tokens", str(o.tokens)], o.threads)
+            runs[name].append((load, total, cpu, peak, text))
+    text = runs["osprey"][0][4]
     for name, rows in runs.items():
-        load, total = (statistics.median(r[k] for r in rows) for k in (0, 1))
+        load, total, cpu = (statistics.median(r[k] for r in rows) for k in (0, 1, 2))
         record = {"program": name, "tokens": o.tokens, "threads": o.threads, "load_s": round(load, 2)}
-        record |= {"generate_s": round(total - load, 2), "total_s": round(total, 2), "peak_mb": max(r[2] for r in rows)}
-        record |= {"text": "same" if all(r[3] == text for r in rows) else "differs"}
+        record |= {"generate_s": round(total - load, 2), "total_s": round(total, 2), "cpu_s": round(cpu, 2)}
+        record |= {"peak_mb": max(r[3] for r in rows), "text": "same" if all(r[4] == text for r in rows) else "differs"}
         print(json.dumps(record), flush=True)
 
 
