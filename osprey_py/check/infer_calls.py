@@ -10,11 +10,13 @@ from osprey_py.check.context import ConstructorDef, Context, Env, Global, Local,
 from osprey_py.check.effects import Step
 from osprey_py.check.infer_names import field_type, open_type, success_or_error
 from osprey_py.check.mismatch import expect
-from osprey_py.check.names import quiet_look
+from osprey_py.check.names import known_elsewhere, quiet_look
 from osprey_py.check.terms import Term, TFun, TVar, is_con, prune
 from osprey_py.source.span import NO_SPAN, Span
 from osprey_py.source.suggest import did_you_mean
 from osprey_py.syntax import ast
+
+_UNNAMED = "the function"
 
 
 def call(cx: Context, expr: ast.Call, env: Env, expected: Term | None) -> Term:
@@ -49,7 +51,7 @@ def call(cx: Context, expr: ast.Call, env: Env, expected: Term | None) -> Term:
         return result
     cx.tell(
         "E0202",
-        f"`{shown}` is not a function",
+        "this is not a function" if shown == _UNNAMED else f"`{shown}` is not a function",
         callee.span,
         f"this is `{cx.shower().show(t)}`",
         help="" if not is_con(t, "Result") else "take the function out of the Result first, with `?:` or `match`",
@@ -63,7 +65,7 @@ def callee_text(callee: ast.Expr) -> str:
         return "::".join(n.text for n in callee.path)
     if isinstance(callee, ast.FieldAccess):
         return callee.name.text
-    return "the function"
+    return _UNNAMED
 
 
 def _result_of(cx: Context, t: Term) -> Term:
@@ -267,16 +269,14 @@ def _named_receiver(cx: Context, expr: ast.MethodCall, plain: ast.Call, env: Env
 
 def _tell_no_method(cx: Context, expr: ast.MethodCall, t: Term, env: Env) -> None:
     from osprey_py.check.infer_names import field_names
-    from osprey_py.modules.paths import library_names
     from osprey_py.modules.spaces import visible_names
 
     known = [*field_names(cx, t), *env.local_names(), *visible_names(env.space, "value")]
     name = expr.name.text
-    namespace = library_names().get(name)
     cx.tell(
         "E0210",
         f"`{cx.shower().show(t)}` has no field `{name}`, and there is no function of that name",
         expr.name.span,
         "neither a field nor a function",
-        help=f"the standard library has it: `import {namespace}::{{{name}}}`" if namespace else did_you_mean(name, known),
+        help=known_elsewhere(name) or did_you_mean(name, known),
     )

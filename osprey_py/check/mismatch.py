@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from osprey_py.check.context import Context
 from osprey_py.check.showing import Shower, an, show_kind
-from osprey_py.check.terms import ELEMENT, Kind, TCon, Term, TFun, TVar, head, is_con, prune
+from osprey_py.check.terms import ELEMENT, Kind, TCon, Term, TFun, TRecord, TVar, head, is_con, prune
 from osprey_py.check.unify import Mismatch
 from osprey_py.source.span import Span
 
@@ -69,7 +69,8 @@ def tell_mismatch(
     if m.why == "occurs":
         cx.tell("E0206", "this type would contain itself", span, f"it is `{a}`, and also `{w}`", labels)
         return
-    if is_con(actual, "Result") and not is_con(wanted, "Result") and not isinstance(wanted, TVar):
+    open_kind = isinstance(wanted, TVar) and (wanted.kind is None or is_element(m))
+    if is_con(actual, "Result") and not is_con(wanted, "Result") and not open_kind:
         title = f"{an(w)} is needed here, and {subject.removesuffix(' is')} is a Result"
         cx.tell("E0203", title, span, f"this is `{a}`", labels, help=result_help(actual, sh))
         return
@@ -93,7 +94,10 @@ def tell_mismatch(
     inner = _inner_pair(m, actual, wanted, sh)
     if inner:
         notes.append(inner)
-    cx.tell("E0201", f"expected `{w}`, found `{a}`", span, f"{subject} `{a}`", labels, notes, hint(actual, wanted, sh))
+    help = hint(actual, wanted, sh)
+    if what.startswith("argument") and head(actual) == "string" and head(wanted) in ("int", "float"):
+        help = f"a number is read from text with `parse{head(wanted).capitalize()}(…)`, which gives a Result"
+    cx.tell("E0201", f"expected `{w}`, found `{a}`", span, f"{subject} `{a}`", labels, notes, help)
 
 
 def is_element(m: Mismatch) -> bool:
@@ -150,4 +154,6 @@ def hint(actual: Term, wanted: Term, sh: Shower) -> str:
         return "make it a list with `toList(…)`"
     if (a, w) == ("Unit", "Map"):
         return "an empty map is `Map()`; `{}` is an empty block"
+    if isinstance(actual, TRecord) and w == "Map":
+        return 'this is a record; the keys of a map are values: `{ "a": 1 }`'
     return ""

@@ -30,6 +30,15 @@ from osprey_py.syntax import ast
 _CODES = {"value": "E0101", "type": "E0111", "effect": "E0112", "module": "E0106"}
 _ALIASES = {
     "len": "length",
+    "size": "length",
+    "toUpper": "toUpperCase",
+    "upper": "toUpperCase",
+    "toLower": "toLowerCase",
+    "lower": "toLowerCase",
+    "strip": "trim",
+    "substr": "substring",
+    "push": "listAppend",
+    "each": "forEach",
     "println": "print",
     "puts": "print",
     "str": "toString",
@@ -57,6 +66,7 @@ _ALIASES = {
     "unit": "Unit",
 }
 """What people from other languages write, and what it is here."""
+_TYPE_ALIASES = {"str": "string", "integer": "int", "i64": "int", "f64": "float", "void": "Unit", "Array": "List"}
 
 
 def resolve(
@@ -108,20 +118,26 @@ def _tell_missing(
         cx.tell(_CODES[sort], title, at.span, "not found there", help=did_you_mean(at.text, names))
         return
     other = next((o for o in SORTS if o != sort and isinstance(look(space, (at,), o), Symbol)), None)
-    if at.text in _ALIASES:
-        hint = f"did you mean `{_ALIASES[at.text]}`?"
+    if sort == "type" and at.text in _TYPE_ALIASES:
+        hint = f"did you mean `{_TYPE_ALIASES[at.text]}`?"
+    elif other is None or at.text in _ALIASES:
+        hint = known_elsewhere(at.text) or did_you_mean(at.text, [*locals, *visible_names(space, sort)])
     elif other == "type" and sort == "value":
         hint = f"`{at.text}` is a type; a record is made with `{at.text} {{ … }}`, a variant by its own name"
-    elif other is not None:
+    else:
         hint = f"`{at.text}` is a{'n effect' if other == 'effect' else ' ' + other}, not a {what}"
         if other == "module":
             hint += f"; its names are written `{at.text}::…`"
-    elif at.text in library_names():
-        hint = f"the standard library has it: `import {library_names()[at.text]}::{{{at.text}}}`"
-    else:
-        hint = did_you_mean(at.text, [*locals, *visible_names(space, sort)])
     title = f"unknown {what} `{at.text}`"
     cx.tell(_CODES[sort], title, at.span, "not found in this scope", help=hint)
+
+
+def known_elsewhere(name: str) -> str:
+    """What a name of another language is here, or where the standard library has it."""
+    if name in _ALIASES:
+        return f"did you mean `{_ALIASES[name]}`?"
+    namespace = library_names().get(name)
+    return f"the standard library has it: `import {namespace}::{{{name}}}`" if namespace else ""
 
 
 def quiet_look(space: Space, path: tuple[ast.Name, ...], sort: Sort) -> Symbol | None:
@@ -129,4 +145,4 @@ def quiet_look(space: Space, path: tuple[ast.Name, ...], sort: Sort) -> Symbol |
     return found if isinstance(found, Symbol) else None
 
 
-__all__ = ["member", "quiet_look", "resolve", "tell_not_found"]
+__all__ = ["known_elsewhere", "member", "quiet_look", "resolve", "tell_not_found"]

@@ -84,6 +84,8 @@ def tell_need(cx: Context, t: Term, need: Need, m: Mismatch | None) -> None:
         help = result_help(t, sh) if is_con(t, "Result") else "a List, a Map or a string can be indexed"
         if is_con(t, "GpuBuffer"):
             help = "read an element of a buffer with `gpuGet(b, i)`"
+        elif is_con(t, "Iterator"):
+            help = "make it a list first, with `toList(…)`"
         cx.tell("E0204", f"`{shown}` cannot be indexed", span, "this index reads nothing", asked, help=help)
     elif need.kind == "equal":
         names = {"GpuBuffer": "buffers", "function": "functions"}

@@ -64,6 +64,16 @@ def _operators(s: Stuck) -> Diagnostic | None:
     return None
 
 
+def _arm_on_a_line(s: Stuck) -> Diagnostic | None:
+    """`match t { (0, _) => f(x) (_, 1) => … }`: the second arm was taken for a call."""
+    opened = s.open_bracket
+    if s.kind != "UNDERSCORE" or opened is None or s.open_kind != "CALL_LPAR" or "MATCH" not in s.words:
+        return None
+    if s.source.text[opened.start - 1 : opened.start] != " ":
+        return None
+    return s.advises("an arm that begins with `(` begins a line; on the line above it is a call")
+
+
 def _declarations(s: Stuck) -> Diagnostic | None:
     if s.kind == "MUT" and s.before == "LET":
         return s.advises("a cell is declared with `mut` alone, `mut n = 0`; only handlers change it")
@@ -86,4 +96,11 @@ def _lambdas(s: Stuck) -> Diagnostic | None:
     return None
 
 
-HABITS: tuple[Callable[[Stuck], Diagnostic | None], ...] = (_comment, _operators, _declarations, _lambdas, _word)
+HABITS: tuple[Callable[[Stuck], Diagnostic | None], ...] = (
+    _comment,
+    _operators,
+    _arm_on_a_line,
+    _declarations,
+    _lambdas,
+    _word,
+)
