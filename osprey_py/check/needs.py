@@ -8,7 +8,7 @@ from __future__ import annotations
 from osprey_py.check.builtins import SIGNATURES
 from osprey_py.check.context import Context
 from osprey_py.check.infer_names import field_names, field_type, loosen
-from osprey_py.check.mismatch import is_element, result_help
+from osprey_py.check.mismatch import is_element, origins, result_help
 from osprey_py.check.showing import Shower
 from osprey_py.check.terms import Need, TCon, Term, TVar, head, is_con, prune
 from osprey_py.check.unify import Mismatch
@@ -69,6 +69,7 @@ def tell_need(cx: Context, t: Term, need: Need, m: Mismatch | None) -> None:
             f"one effect is used at two types: `{shown}` and `{sh.show(need.types[0])}`",
             span,
             "the types differ here",
+            [*origins(t, span, sh), *origins(need.types[0], span, sh)],
         )
     elif m is not None and is_element(m):
         met = m.right if isinstance(prune(m.left), TVar) and m.right is not None else m.left

@@ -7,6 +7,7 @@ with `.length`, which is a symbol while a function is recorded (eval/replay.py).
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from osprey_py.check.types import Named, Type
@@ -17,6 +18,7 @@ from osprey_py.eval.values import Error, List, Success, make_list
 from osprey_py.eval.world import World
 from osprey_py.graph.buffer import Buffer
 from osprey_py.kernel.ir import BOOL, FLOAT, INT, Ty
+from osprey_py.source.diagnostic import Label, OspreyError
 from osprey_py.source.span import Span
 from osprey_py.tensors.safetensors import TensorError, open_tensors, save_tensors
 
@@ -34,13 +36,18 @@ def element_type(values: list[Any], t: Type) -> Ty:
     return INT
 
 
-def _extractor(w: World) -> Any:
-    """Made when the first kernel is, so that programs without one start faster."""
+def _extracted(w: World, span: Span, op: str, *args: Any) -> Any:
+    """What the extractor's `op` makes of a launch's closure. What no device can run is told with the launch.
+    The extractor is made when the first kernel is, so that programs without one start faster."""
     if w.extractor is None:
         from osprey_py.kernel.extract import Extractor
 
         w.extractor = Extractor()
-    return w.extractor
+    try:
+        return getattr(w.extractor, op)(*args)
+    except OspreyError as refused:
+        label = Label(span, "launched here")
+        raise OspreyError([replace(d, labels=(*d.labels, label)) for d in refused.diagnostics]) from None
 
 
 @builtin("toGpu", world=True, typed=True)
@@ -69,28 +76,28 @@ def gpu_iota(w: World, n: int, span: Span) -> Buffer:
 
 @builtin("gpuMap", world=True, span=True)
 def gpu_map(w: World, b: Buffer, k: Any, span: Span) -> Buffer:
-    kernel, buffers, scalars = _extractor(w).map(k, (b.type,))
+    kernel, buffers, scalars = _extracted(w, span, "map", k, (b.type,))
     made: Buffer = w.runtime.map(kernel, (b, *buffers), scalars, b.length, span)
     return made
 
 
 @builtin("gpuZipWith", world=True, span=True)
 def gpu_zip_with(w: World, a: Buffer, b: Buffer, k: Any, span: Span) -> Buffer:
-    kernel, buffers, scalars = _extractor(w).map(k, (a.type, b.type))
+    kernel, buffers, scalars = _extracted(w, span, "map", k, (a.type, b.type))
     made: Buffer = w.runtime.map(kernel, (a, b, *buffers), scalars, min(a.length, b.length), span)
     return made
 
 
 @builtin("gpuFilter", world=True, span=True)
 def gpu_filter(w: World, b: Buffer, k: Any, span: Span) -> Buffer:
-    kernel, buffers, scalars = _extractor(w).map(k, (b.type,))
+    kernel, buffers, scalars = _extracted(w, span, "map", k, (b.type,))
     made: Buffer = w.runtime.filter(kernel, (b, *buffers), scalars, span)
     return made
 
 
 @builtin("gpuFold", world=True, span=True)
 def gpu_fold(w: World, b: Buffer, init: Any, k: Any, span: Span) -> Any:
-    kernel, buffers, scalars = _extractor(w).fold(k, b.type, init)
+    kernel, buffers, scalars = _extracted(w, span, "fold", k, b.type, init)
     made = w.runtime.launch_fold(kernel, (b, *buffers), scalars, span)
     del b, k, buffers  # what nobody else holds is computed in the fold
     return w.runtime.first(made)
@@ -98,7 +105,7 @@ def gpu_fold(w: World, b: Buffer, init: Any, k: Any, span: Span) -> Any:
 
 @builtin("gpuScan", world=True, span=True)
 def gpu_scan(w: World, b: Buffer, init: Any, k: Any, span: Span) -> Buffer:
-    kernel, buffers, scalars = _extractor(w).scan(k, b.type, init)
+    kernel, buffers, scalars = _extracted(w, span, "scan", k, b.type, init)
     made: Buffer = w.runtime.scan(kernel, (b, *buffers), scalars, b.length, span)
     return made
 
@@ -125,7 +132,7 @@ def gpu_mat_mul(w: World, a: Buffer, b: Buffer, m: int, k: int, n: int, span: Sp
             return Error(
                 f"gpuMatMul: the {name} operand has {len(buffer)} elements, and [{rows},{cols}] has {rows * cols}"
             )
-    kernel, scalars = _extractor(w).matmul(m, k, n)
+    kernel, scalars = _extracted(w, span, "matmul", m, k, n)
     return Success(w.runtime.map(kernel, (a, b), scalars, m * n, span))
 
 
