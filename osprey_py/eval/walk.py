@@ -165,29 +165,34 @@ class FreeVariables:
 
 
 class BufferTypes:
-    """Whether a value of a type may keep a GpuBuffer alive."""
+    """Whether a value of a type may keep a GpuBuffer alive. Types are told apart by identity: hashing one takes time in
+    its size, and a program may nest types as deep as it likes."""
 
     def __init__(self, types: dict[str, c.TypeInfo]) -> None:
         self._types = types
-        self._memo: dict[Type, bool] = {}
+        self._memo: dict[int, tuple[Type, bool]] = {}
 
     def __call__(self, t: Type) -> bool:
-        found = self._memo.get(t)
-        if found is None:
-            found = self._memo[t] = self._reaches_buffer(t)
-        return found
+        found = self._memo.get(id(t))
+        return self._reaches_buffer(t) if found is None else found[1]
 
     def _reaches_buffer(self, root: Type) -> bool:
-        seen = {root}
+        seen = {id(root): root}
         todo = [root]
         while todo:
             t = todo.pop()
             if isinstance(t, TypeVar | FunctionType) or (isinstance(t, Named) and t.name in ("GpuBuffer", "Iterator")):
+                self._memo[id(root)] = root, True
                 return True
             for inside in self._inside(t):
-                if inside not in seen:
-                    seen.add(inside)
+                if id(inside) not in seen and id(inside) not in self._memo:
+                    seen[id(inside)] = inside
                     todo.append(inside)
+                elif self._memo.get(id(inside), (inside, False))[1]:
+                    self._memo[id(root)] = root, True
+                    return True
+        # What holds no buffer holds nothing that holds one.
+        self._memo.update((key, (t, False)) for key, t in seen.items())
         return False
 
     def _inside(self, t: Type) -> list[Type]:
