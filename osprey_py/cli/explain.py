@@ -48,6 +48,7 @@ def _unknown(written: str, code: str) -> str:
     hint = "`osprey explain` lists them"
     if found := re.fullmatch(r"([EW]?)(\d{1,4})", code):
         letter, number = found[1] or "E", int(found[2])
-        near = min(CODES, key=lambda c: (c[0] != letter, abs(int(c[1:]) - number)))
-        hint = f"did you mean {near}?"
+        distances = {c: abs(int(c[1:]) - number) for c in CODES if c[0] == letter}
+        near = min(distances, key=distances.__getitem__)
+        hint = f"did you mean {near}?" if distances[near] <= 5 else hint
     return f"osprey explain: no code `{written}`; {hint}"

@@ -22,6 +22,7 @@ def test_command(capsys: pytest.CaptureFixture[str]) -> None:
         ("E0108", "did you mean E0107?"),
         ("w402", "did you mean W0401?"),
         ("101", "did you mean E0101?"),
+        ("E9999", "`osprey explain` lists them"),
         ("apple", "`osprey explain` lists them"),
     ],
 )

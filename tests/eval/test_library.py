@@ -239,14 +239,15 @@ def test_tap():
     from osprey_py.eval.library.tests import finish
 
     w = world()
+    first, second = span(), span()
 
     def passes():
-        use("expect", w, 1, 1)
+        use("expect", w, 1, 1, span())
 
     def fails():
-        use("check", w, "sum", 2, 1)
-        use("checkAll", w, "all", make_list([True, False]))
-        use("expectTrue", w, False)
+        use("check", w, "sum", 2, 1, first)
+        use("checkAll", w, "all", make_list([True, False]), second)
+        use("expectTrue", w, False, span())
 
     def faults():
         raise MathFault("integer overflow", span())
@@ -262,5 +263,6 @@ def test_tap():
         "1..3",
         "# tests=3 passed=1 failed=2 skipped=0",
     ]
-    assert "  # sum: expected 2, got 1" in lines and "  # all: condition 1 does not hold" in lines
+    assert f"  # sum: expected 2, got 1 at {first.place}" in lines
+    assert f"  # all: condition 2 of 2 does not hold at {second.place}" in lines
     assert scalars

@@ -12,6 +12,7 @@ from osprey_py.eval.registry import builtin
 from osprey_py.eval.values import List
 from osprey_py.eval.world import World
 from osprey_py.kernel.fault import MathFault
+from osprey_py.source.span import Span
 
 
 @dataclass(slots=True)
@@ -94,8 +95,9 @@ def finish(w: World) -> bool:
     return h.failed == 0 and h.stray == 0
 
 
-def _fail(w: World, text: str) -> None:
+def _fail(w: World, text: str, span: Span) -> None:
     h = harness(w)
+    text += f" at {span.place}"
     if h.running is None:
         h.stray += 1
         _say(w, f"# outside of a test: {text}")
@@ -103,59 +105,59 @@ def _fail(w: World, text: str) -> None:
         h.failures.append(text)
 
 
-@builtin("expect", world=True)
-def expect(w: World, actual: Any, expected: Any) -> tuple[()]:
+@builtin("expect", world=True, span=True)
+def expect(w: World, actual: Any, expected: Any, span: Span) -> tuple[()]:
     if not equal(actual, expected):
-        _fail(w, f"expected {shown(expected)}, got {shown(actual)}")
+        _fail(w, f"expected {shown(expected)}, got {shown(actual)}", span)
     return ()
 
 
-@builtin("check", world=True)
-def check(w: World, label: str, expected: Any, actual: Any) -> tuple[()]:
+@builtin("check", world=True, span=True)
+def check(w: World, label: str, expected: Any, actual: Any, span: Span) -> tuple[()]:
     if not equal(actual, expected):
-        _fail(w, f"{label}: expected {shown(expected)}, got {shown(actual)}")
+        _fail(w, f"{label}: expected {shown(expected)}, got {shown(actual)}", span)
     return ()
 
 
-@builtin("checkAll", world=True)
-def check_all(w: World, label: str, conditions: List) -> tuple[()]:
-    for k, holds in enumerate(conditions):
+@builtin("checkAll", world=True, span=True)
+def check_all(w: World, label: str, conditions: List, span: Span) -> tuple[()]:
+    for k, holds in enumerate(conditions, 1):
         if not holds:
-            _fail(w, f"{label}: condition {k} does not hold")
+            _fail(w, f"{label}: condition {k} of {len(conditions)} does not hold", span)
     return ()
 
 
-@builtin("expectAll", world=True)
-def expect_all(w: World, conditions: List) -> tuple[()]:
-    for k, holds in enumerate(conditions):
+@builtin("expectAll", world=True, span=True)
+def expect_all(w: World, conditions: List, span: Span) -> tuple[()]:
+    for k, holds in enumerate(conditions, 1):
         if not holds:
-            _fail(w, f"condition {k} does not hold")
+            _fail(w, f"condition {k} of {len(conditions)} does not hold", span)
     return ()
 
 
-@builtin("expectTrue", world=True)
-def expect_true(w: World, condition: bool) -> tuple[()]:
+@builtin("expectTrue", world=True, span=True)
+def expect_true(w: World, condition: bool, span: Span) -> tuple[()]:
     if not condition:
-        _fail(w, "expected true, got false")
+        _fail(w, "expected true, got false", span)
     return ()
 
 
-@builtin("expectFalse", world=True)
-def expect_false(w: World, condition: bool) -> tuple[()]:
+@builtin("expectFalse", world=True, span=True)
+def expect_false(w: World, condition: bool, span: Span) -> tuple[()]:
     if condition:
-        _fail(w, "expected false, got true")
+        _fail(w, "expected false, got true", span)
     return ()
 
 
-@builtin("checkTrue", world=True)
-def check_true(w: World, label: str, condition: bool) -> tuple[()]:
+@builtin("checkTrue", world=True, span=True)
+def check_true(w: World, label: str, condition: bool, span: Span) -> tuple[()]:
     if not condition:
-        _fail(w, f"{label}: expected true, got false")
+        _fail(w, f"{label}: expected true, got false", span)
     return ()
 
 
-@builtin("checkFalse", world=True)
-def check_false(w: World, label: str, condition: bool) -> tuple[()]:
+@builtin("checkFalse", world=True, span=True)
+def check_false(w: World, label: str, condition: bool, span: Span) -> tuple[()]:
     if condition:
-        _fail(w, f"{label}: expected false, got true")
+        _fail(w, f"{label}: expected false, got true", span)
     return ()
