@@ -17,13 +17,16 @@ from osprey_py.eval.walk import walk
 from osprey_py.kernel import symbols as s
 from osprey_py.kernel.ir import BOOL, Bound, KFunction, Node, Site, call, const, loop, var
 from osprey_py.kernel.refusals import refuse_recursion
-from osprey_py.kernel.regions import sequenced
+from osprey_py.kernel.regions import Region, sequenced
 from osprey_py.kernel.result_shapes import fit, result_shape
 from osprey_py.kernel.substitute import instantiate
 from osprey_py.source.span import Span
 
 if TYPE_CHECKING:
     from osprey_py.kernel.symbolic import Env, Evaluator
+
+_ROUNDS = 16
+"""Times that bodies are evaluated to find out what changes from call to call."""
 
 _reached: dict[c.Function, dict[c.Function, None]] = {}
 
@@ -107,54 +110,78 @@ class _Loop:
         self.state: list[s.Value] = []
 
     def run(self, args: list[s.Value], span: Span) -> s.Value:
-        x = self.x
-        starts, shape = s.leaves(s.Tuple(self._initial(args, span)))
-        if not starts:
-            starts, shape = s.leaves(s.Tuple((s.FALSE, s.Tuple(tuple(args)))))
-        variables = tuple(Bound(n.type, "state") for n in starts)
-        state = s.with_leaves(shape, map(var, variables))
-        assert isinstance(state, s.Tuple)
-        self.state = list(state.items)
-        with x.apart() as region:
-            outcome = self._dispatch(0, span)
-        assert isinstance(outcome, s.Tuple)
-        again, following, value = outcome.items
-        assert isinstance(again, Node)
-        if isinstance(value, s.Absent):
-            raise refuse_recursion("it never comes to an end", span)
-        if isinstance(following, s.Absent):
-            return x.enter(self.f, args, span)
-        nexts, found = s.leaves(following)
-        if found != shape:
-            raise refuse_recursion("a buffer, function or text changes from call to call", span)
+        """What changes from call to call shows when the bodies are evaluated: where a call brings another variant,
+        or is the first of a member, they are evaluated again with a state that has room for it."""
+        start: s.Value = s.Tuple(self._initial(args))
+        for _ in range(_ROUNDS):
+            starts, shape = s.leaves(start)
+            if not starts:
+                starts, shape = s.leaves(s.Tuple((s.FALSE, s.Tuple(tuple(args)))))
+            variables = tuple(Bound(n.type, "state") for n in starts)
+            state = s.with_leaves(shape, map(var, variables))
+            assert isinstance(state, s.Tuple)
+            self.state = list(state.items)
+            with self.x.apart() as region:
+                outcome = self._dispatch(self._members(), span)
+            assert isinstance(outcome, s.Tuple)
+            again, following, value = outcome.items
+            assert isinstance(again, Node)
+            if isinstance(following, s.Absent):
+                return self.x.enter(self.f, args, span)
+            wider = self._room(again, state, following, span)
+            if wider == shape:
+                if isinstance(value, s.Absent):
+                    raise refuse_recursion("it never comes to an end", span)
+                nexts, _ = s.leaves(fit(following, shape))
+                return self._loop(variables, starts, nexts, again, region, value)
+            start = fit(start, wider)
+        raise refuse_recursion("what it is given grows from call to call", span)
+
+    def _loop(
+        self,
+        variables: tuple[Bound, ...],
+        starts: tuple[Node, ...],
+        nexts: tuple[Node, ...],
+        again: Node,
+        region: Region,
+        value: s.Value,
+    ) -> s.Value:
         results = loop(variables, starts, sequenced(region.effects, again), nexts)
         if region.may_fault:
-            x.region.ran(results[0].args[0])
-        made, made_shape = s.leaves(x.settled(value))
+            self.x.region.ran(results[0].args[0])
+        made, made_shape = s.leaves(self.x.settled(value))
         final = instantiate(made, dict(zip(variables, results, strict=True)))
         return s.with_leaves(made_shape, iter(final))
 
-    def _initial(self, args: list[s.Value], span: Span) -> tuple[s.Value, ...]:
-        """The arguments of each member; those of members that have not run yet are any values of their types."""
-        if len(self.group) == 1:
-            return (s.Tuple(tuple(args)),)
-        others = [
-            s.Tuple(tuple(fit(s.ABSENT, result_shape(p.type, {}, g, span)) for p in g.params)) for g in self.group[1:]
-        ]
-        return (const(0), s.Tuple(tuple(args)), *others)
+    @staticmethod
+    def _room(bit: Node, state: s.Value, following: s.Value, span: Span) -> s.Shape:
+        """The shape that both have room in."""
+        try:
+            return s.leaves(s.chosen(bit, state, following))[1]
+        except s.NoChoice as no:
+            raise refuse_recursion(f"{no.what} changes from call to call", span) from None
+
+    def _initial(self, args: list[s.Value]) -> tuple[s.Value, ...]:
+        """The arguments of each member; those of members that have not run yet are absent."""
+        given = s.Tuple(tuple(args))
+        return (given,) if len(self.group) == 1 else (const(0), given, *[s.ABSENT] * (len(self.group) - 1))
 
     def _arguments(self, k: int) -> s.Value:
         return self.state[k + (len(self.group) > 1)]
 
-    def _dispatch(self, k: int, span: Span) -> s.Value:
+    def _members(self) -> list[int]:
+        """Those that may run."""
+        return [k for k in range(len(self.group)) if not isinstance(self._arguments(k), s.Absent)]
+
+    def _dispatch(self, members: list[int], span: Span) -> s.Value:
         """What the member that runs does."""
-        if k + 1 == len(self.group):
+        k, *others = members
+        if not others:
             return self._body(k)
         which = self.state[0]
         assert isinstance(which, Node)
-        return self.x.branch(
-            Node("eq", BOOL, (which, const(k))), lambda: self._body(k), lambda: self._dispatch(k + 1, span), span
-        )
+        runs = Node("eq", BOOL, (which, const(k)))
+        return self.x.branch(runs, lambda: self._body(k), lambda: self._dispatch(others, span), span)
 
     def _body(self, k: int) -> s.Value:
         g = self.group[k]
@@ -207,6 +234,8 @@ def _call_function(x: Evaluator, f: s.Closure, group: Sequence[c.Function], args
         raise refuse_recursion("a buffer that the kernel makes is handed to it", span)
     k = x.compiled.get((f.function, shape))
     if k is None:
+        if x.active.count(f.function) >= _ROUNDS:
+            raise refuse_recursion("what it is given grows from call to call", span)
         k = len(x.functions)
         x.compiled[f.function, shape] = k
         bindings = dict(zip((p.type for p in f.function.params), map(_shape, args), strict=True))

@@ -243,6 +243,9 @@ REFUSED = {
     "a buffer of its own": ("E0354", "gpuGet(gpuMap(gpuIota(3), fn(k) => k), i) ?: 0"),
     "a scan": ("E0352", "gpuLength(gpuScan(gpuIota(3), 0, fn(a, k) => a + k))"),
     "a pipeline for a recursive function": ("E0355", "r(gpuIota(i), i)"),
+    "data that grows": ("E0355", "grow(i, E)"),
+    "data that grows in calls that are no tail calls": ("E0355", "pile(i, E)"),
+    "a function that changes": ("E0355", "swap(i, fn(n) => n, fn(n) => n + i)"),
     "a choice of functions": ("E0353", "{ let f = if i > 0 { fn(n: int) => n } else { fn(n: int) => n + 1 }  f(i) }"),
 }
 
@@ -252,6 +255,11 @@ def test_what_a_kernel_cannot_hold_is_named(name: str) -> None:
     """S6.3, S6.4."""
     code, body = REFUSED[name]
     recursive = "fn r(b: GpuBuffer<int>, n: int) -> int = if n <= 0 { gpuLength(b) } else { 1 + r(b, n - 1) }"
+    recursive += """
+type L = E | K { h: int, t: L }
+fn grow(n: int, l: L) -> int = if n <= 0 { match l { E => 0 K { h, t: _ } => h } } else { grow(n - 1, K { h: n, t: l }) }
+fn pile(n: int, l: L) -> int = if n <= 0 { match l { E => 0 K { h, t: _ } => h } } else { 1 + pile(n - 1, K { h: n, t: l }) }
+fn swap(n: int, f: (int) -> int, g: (int) -> int) -> int = if n <= 0 { f(n) } else { swap(n - 1, g, f) }"""
     module = Module(f"{recursive}\nfn k(i: int) -> int = {body}")
     with pytest.raises(OspreyError) as caught:
         Extractor().map(module.function("k"), (INT,))
