@@ -258,7 +258,7 @@ def test_what_a_kernel_cannot_hold_is_named(name: str) -> None:
     recursive += """
 type L = E | K { h: int, t: L }
 fn grow(n: int, l: L) -> int = if n <= 0 { match l { E => 0 K { h, t: _ } => h } } else { grow(n - 1, K { h: n, t: l }) }
-fn pile(n: int, l: L) -> int = if n <= 0 { match l { E => 0 K { h, t: _ } => h } } else { 1 + pile(n - 1, K { h: n, t: l }) }
+fn pile(n: int, l: L) -> int = if n <= 0 { n } else { 1 + pile(n - 1, K { h: n, t: l }) }
 fn swap(n: int, f: (int) -> int, g: (int) -> int) -> int = if n <= 0 { f(n) } else { swap(n - 1, g, f) }"""
     module = Module(f"{recursive}\nfn k(i: int) -> int = {body}")
     with pytest.raises(OspreyError) as caught:
