@@ -42,8 +42,14 @@ def main(argv: list[str]) -> int:
         print(f"# {file}", flush=True)
         program, diagnostics = load_program(file)
         report(diagnostics)
-        runtime = Runtime(backend)
-        if program is None or run_program(program, runtime=runtime, test_filter=options.filter, harness=harness, folder=str(file.parent)):
+        ended = program is not None and not run_program(
+            program,
+            runtime=Runtime(backend),
+            test_filter=options.filter,
+            harness=harness,
+            folder=str(file.parent),
+        )
+        if not ended:
             # It ended before its tests did: a file that does not check, or a fault outside of every test.
             harness.count += 1
             print(f"not ok {harness.count} - {file} runs to its end", flush=True)

@@ -5,9 +5,9 @@ Goes out: for every node an `Affine` (a constant plus whole multiples of digits)
 known.
 
 A *digit* is a part of an index: the launch index 0 … n-1, or a fold's, is cut into a mixed radix wherever the kernel
-divides by a number that fits, so `i / w` and `i % w` become digits of their own. Cuts are found by need: a division that
-no cut serves yet asks for one, and the evaluation starts again. Ranges are exact integers, so what is decided here (no
-overflow, in range, a comparison) holds for every element of the launch.
+divides by a number that fits, so `i / w` and `i % w` become digits of their own. Cuts are found by need: a division
+that no cut serves yet asks for one, and the evaluation starts again. Ranges are exact integers, so what is decided
+here (no overflow, in range, a comparison) holds for every element of the launch.
 """
 
 from __future__ import annotations

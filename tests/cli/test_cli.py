@@ -126,7 +126,8 @@ def test_osprey_test_runs_a_folder_as_one_stream(tmp_path: Path) -> None:
     result = osprey("test", cwd=tmp_path)
     assert result.returncode == 1
     assert result.stdout == (
-        "# a.test.osp\nok 1 - adds\nnot ok 2 - differs\n  # expected 2, got 1 at a.test.osp:2:25\n# deep/b.test.osp\nok 3 - folds\n"
+        "# a.test.osp\nok 1 - adds\nnot ok 2 - differs\n  # expected 2, got 1 at a.test.osp:2:25\n"
+        "# deep/b.test.osp\nok 3 - folds\n"
         "1..3\n# tests=3 passed=2 failed=1 skipped=0\n"
     )
     filtered = osprey("test", "--filter", "fold", ".", cwd=tmp_path)

@@ -80,7 +80,8 @@ def matmul() -> Kernel:
 
 
 def attention_scores() -> Kernel:
-    """Scores [heads, rows, total] of queries [rows, width] and keys [total, width]; uniforms (rows, total, size, width)."""
+    """Scores [heads, rows, total] of queries [rows, width] and keys [total, width]; uniforms (rows, total, size,
+    width)."""
     i = index()
     rows, cols, size, width = u(0), u(1), u(2), u(3)
     query = add(mul(mod(div(i, cols), rows), width), mul(div(i, mul(cols, rows)), size))
