@@ -79,7 +79,10 @@ def elements(xs: Source | tuple[Any, ...]) -> list[Any] | tuple[Any, ...]:
         return xs
     source, stages = _parts(xs)
     if not stages:
-        return list(source)
+        try:
+            return list(source)
+        except OverflowError:  # a range of more numbers than a list can count
+            raise MemoryError from None
     out: list[Any] = _loop(_shape(stages), "list")(source, *[f for _, f in stages])
     return out
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from osprey_py.eval import pipelines
+from osprey_py.eval.arithmetic import MAX, overflow
 from osprey_py.eval.equality import equal
 from osprey_py.eval.handlers import handled_here
 from osprey_py.eval.library.absent import ABSENT
@@ -13,6 +14,7 @@ from osprey_py.eval.pipelines import Source, elements
 from osprey_py.eval.registry import builtin
 from osprey_py.eval.values import Error, Iterator, List, Success, append, concat, make_list, prepend
 from osprey_py.eval.world import World
+from osprey_py.source.span import Span
 
 
 def item(xs: List, i: int) -> Any:
@@ -103,12 +105,19 @@ def to_list(xs: Source) -> List:
     return xs if type(xs) is List else make_list(list(elements(xs)))
 
 
-@builtin("length")
-def sized_length(xs: Any) -> int:
+@builtin("length", span=True)
+def sized_length(xs: Any, span: Span) -> int:
     """Of a string, List, Map or Iterator."""
-    return len(elements(xs)) if type(xs) is Iterator else len(xs)
+    if type(xs) is not Iterator:
+        return len(xs)
+    if type(xs.source) is not range or xs.stages:
+        return len(elements(xs))
+    numbers = max(xs.source.stop - xs.source.start, 0)
+    return numbers if numbers <= MAX else overflow(span)
 
 
 @builtin("isEmpty")
 def is_empty(xs: Any) -> bool:
-    return sized_length(xs) == 0
+    if type(xs) is Iterator and type(xs.source) is range and not xs.stages:
+        return not xs.source
+    return len(elements(xs) if type(xs) is Iterator else xs) == 0
