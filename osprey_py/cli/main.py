@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from importlib import import_module
-from io import TextIOWrapper
+from io import StringIO, TextIOWrapper
 
 COMMANDS = {
     "run": "run a program",
@@ -52,11 +52,25 @@ def version() -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns the exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            # Text is UTF-8 whatever the locale says; what a path or an argument holds of other bytes is shown escaped.
-            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-    args = list(sys.argv[1:] if argv is None else argv)
+    _prepare_streams()
+    try:
+        code = _command(list(sys.argv[1:] if argv is None else argv))
+        sys.stdout.flush()
+        return code
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # The reader of our output has gone (`osprey run … | head`): nothing to say, and nobody to say it to.
+        sys.stdout = None
+        return 1
+    except OSError as error:
+        # What a program reads and writes by name is told where it happens; this is most likely a full disk.
+        sys.stdout = None
+        print(f"osprey: {error.filename or 'standard output'}: {error.strerror or error}", file=sys.stderr)
+        return 1
+
+
+def _command(args: list[str]) -> int:
     if not args or args[0] in ("-h", "--help", "help"):
         width = max(map(len, COMMANDS))
         print(HELP.format(commands="\n".join(f"  {n.ljust(width)}  {text}" for n, text in COMMANDS.items())), end="")
@@ -77,12 +91,19 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         report(error.diagnostics)
         return 1
-    except KeyboardInterrupt:
-        return 130
-    except BrokenPipeError:
-        # The reader of our output has gone (`osprey run … | head`): nothing to say, and nobody to say it to.
-        sys.stdout = None
-        return 1
+
+
+def _prepare_streams() -> None:
+    """Text is UTF-8 whatever the locale says. What a path or an argument holds of other bytes is shown escaped; what
+    input holds of them stays recognisable. A stream that was closed before we began is empty, or takes anything."""
+    sys.stdin = sys.stdin or StringIO()
+    sys.stdout = sys.stdout or StringIO()
+    sys.stderr = sys.stderr or StringIO()
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    if isinstance(sys.stdin, TextIOWrapper):
+        sys.stdin.reconfigure(encoding="utf-8", errors="surrogateescape", newline="\n")
 
 
 def _unknown(word: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -151,3 +152,44 @@ def test_a_program_knows_its_folder(tmp_path: Path) -> None:
     (tmp_path / "deep" / "x.osp").write_text("print(programFolder())\n")
     assert osprey("run", "deep/x.osp", cwd=tmp_path).stdout == "deep\n"
     assert osprey("run", "x.osp", cwd=tmp_path / "deep").stdout == ".\n"
+
+
+def test_input_that_is_not_utf8_is_an_error_of_its_line(tmp_path: Path) -> None:
+    """B5.2; V2.1."""
+    (tmp_path / "x.osp").write_text('fn next() = input() ?: "none"\nprint([next(), next(), next(), next()])\n')
+    command = [sys.executable, "-m", "osprey_py.cli.main", "run", "--device", "oracle", "x.osp"]
+    for locale in ("C", "C.UTF-8"):
+        done = subprocess.run(
+            command,
+            input=b"a\rb\r\nx\xffy\n\xc3\xa9",
+            capture_output=True,
+            cwd=tmp_path,
+            timeout=120,
+            check=False,
+            env={**os.environ, "LC_ALL": locale, "PYTHONUTF8": "0"},
+        )
+        assert (done.stdout.decode(), done.stderr) == ('["a\\rb", "none", "é", "none"]\n', b"")
+
+
+@pytest.mark.parametrize("redirection", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
+def test_closed_streams_are_empty(tmp_path: Path, redirection: str) -> None:
+    (tmp_path / "x.osp").write_text("printError(input())\nprint(input())\nprint(missing)\n")
+    (tmp_path / "y.osp").write_text("printError(input())\nprint(input())\n")
+    for name, code in (("x", 1), ("y", 0)):
+        command = f"'{sys.executable}' -m osprey_py.cli.main run --device oracle {name}.osp {redirection}"
+        done = subprocess.run(
+            ["sh", "-c", command], input="", capture_output=True, text=True, cwd=tmp_path, timeout=120, check=False
+        )
+        assert done.returncode == code and "Traceback" not in done.stderr
+
+
+def test_a_full_disk_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "x.osp").write_text("print(1)\n")
+    for args in (["run", "x.osp"], ["--help"], ["check", "--json", "x.osp"]):
+        with open("/dev/full", "w") as full:
+            command = [sys.executable, "-m", "osprey_py.cli.main", *args]
+            done = subprocess.run(
+                command, stdout=full, stderr=subprocess.PIPE, text=True, cwd=tmp_path, timeout=120, check=False
+            )
+        assert done.returncode == 1
+        assert done.stderr == "osprey: standard output: No space left on device\n"

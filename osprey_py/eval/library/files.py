@@ -46,7 +46,8 @@ def read_line(w: World) -> Any:
     w.runtime.barrier()
     try:
         line = w.stdin.readline()
-    except UnicodeDecodeError:
+        line.encode("utf-8")
+    except UnicodeError:
         return Error("input: not UTF-8")
     except OSError as e:
         return Error(f"input: {_reason(e)}")
