@@ -6,6 +6,7 @@ power of two, so that a buffer that grows by an element meets its old block. A s
 
 from __future__ import annotations
 
+import sys
 import weakref
 from typing import Any
 
@@ -44,6 +45,8 @@ class Blocks:
             block, start = stock.pop()
             self.idle -= size
         else:
+            if size + ALIGNMENT > sys.maxsize:
+                raise MemoryError
             block = np.empty(size + ALIGNMENT, np.uint8)
             start = -block.__array_interface__["data"][0] % ALIGNMENT
         name = id(block)

@@ -75,6 +75,8 @@ class OracleBackend:
         return None if kernel is None else write(kernel)
 
     def allocate(self, kind: Kind, n: int) -> Storage:
+        if n * kind.itemsize > sys.maxsize:
+            raise MemoryError
         return Storage(kind, np.empty(n, kind.dtype))
 
     def release(self, storage: Storage) -> None:
