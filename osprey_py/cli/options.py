@@ -74,18 +74,27 @@ BACKEND_OPTIONS = ("--device", "--threads")
 """The options of add_backend_options that take a value."""
 
 
+def backend_names() -> list[str]:
+    """Every backend that is installed: the host, and the entry points of the group `osprey.backends`."""
+    from importlib.metadata import entry_points
+
+    return sorted({"host", "oracle", *(e.name for e in entry_points(group="osprey.backends"))})
+
+
 def make_backend(name: str, threads: int | None) -> Backend:
     """The backend called `name`; SystemExit(2) when there is none."""
     if name == "host":
         from osprey_py.backends.host import HostBackend
 
         return HostBackend(threads=threads)
+    if name == "oracle":
+        from osprey_py.backends.oracle import OracleBackend
+
+        return OracleBackend()
     from importlib.metadata import entry_points
 
-    found = {e.name: e for e in entry_points(group="osprey.backends")}
-    if name not in found:
-        known = ", ".join(sorted({"host", "oracle", *found}))
-        print(f"osprey: no device `{name}`; there are: {known}", file=sys.stderr)
-        raise SystemExit(2)
-    backend: Backend = found[name].load()()
-    return backend
+    for entry in entry_points(group="osprey.backends", name=name):
+        backend: Backend = entry.load()()
+        return backend
+    print(f"osprey: no device `{name}`; there are: {', '.join(backend_names())}", file=sys.stderr)
+    raise SystemExit(2)

@@ -193,3 +193,9 @@ def test_a_full_disk_is_one_sentence(tmp_path: Path) -> None:
             )
         assert done.returncode == 1
         assert done.stderr == "osprey: standard output: No space left on device\n"
+
+
+def test_conform_tries_every_backend_but_the_oracle() -> None:
+    result = osprey("conform")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout.startswith("host: ") and "oracle:" not in result.stdout
