@@ -53,13 +53,14 @@ class Global:
 
 @dataclass(eq=False, slots=True)
 class FunctionScope:
-    """The function, lambda or top level that code stands in. ambient: what running it may perform. parent: the function
-    around it."""
+    """The function, lambda or top level that code stands in. ambient: what running it may perform. cells: its own `mut`
+    cells. params: the types of what it is given. parent: the function around it."""
 
     ambient: EffVar
     name: str
     type_params: dict[str, TVar] = field(default_factory=dict)
     cells: set[Label] = field(default_factory=set)
+    params: tuple[Term, ...] = ()
     parent: FunctionScope | None = None
 
     def holds(self, other: FunctionScope) -> bool:

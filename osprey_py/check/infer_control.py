@@ -14,7 +14,7 @@ from osprey_py.check.infer_patterns import bind_locals, pattern
 from osprey_py.check.mismatch import expect
 from osprey_py.check.names import quiet_look
 from osprey_py.check.schemes import Scheme, generalise
-from osprey_py.check.terms import BOOL, MATH_ERROR, TCon, Term, TFun, TVar, head, is_con, prune, result_of
+from osprey_py.check.terms import BOOL, MATH_ERROR, TCon, Term, TFun, TTuple, TVar, head, is_con, prune, result_of
 from osprey_py.check.unify import lower
 from osprey_py.check.written_types import bound_by_row, read_row, read_type, reading
 from osprey_py.syntax import ast
@@ -196,7 +196,7 @@ def function_body(
 ) -> FunctionScope:
     """Types the body of a function or lambda; `e` comes to hold what a call may perform."""
     ambient = cx.fresh_effect()
-    scope = FunctionScope(ambient, name, tparams, parent=env.function)
+    scope = FunctionScope(ambient, name, tparams, params=params, parent=env.function)
     inner = Env(env.space, scope, ambient, env, env.resume, env.assigns)
     for p, t in zip(f.params, params, strict=True):
         if p.name is not None:
@@ -222,8 +222,34 @@ def function_body(
         t = cx.infer(f.body, inner, wanted)
         because = [(f.result.span, "declared with this result")] if f.result is not None else []
         expect(cx, t, result, tail_span(f.body), "the result", because)
-    cx.flows.flow(ambient, e, frozenset(scope.cells))
+    cx.flows.flow(ambient, e, frozenset(scope.cells) if given_no_code(scope) else frozenset())
     return scope
+
+
+_DATA = frozenset("int float bool string Unit GpuBuffer MathError".split())
+
+
+def given_no_code(scope: FunctionScope) -> bool:
+    """Whether nothing that the function and those around it are given can hold a function. Only then does nobody outside
+    see assignments to its own cells: a function that is handed in may assign the cell of *another* activation, which has
+    the same label and outlives this one."""
+    at: FunctionScope | None = scope
+    while at is not None:
+        if not all(map(_is_data, at.params)):
+            return False
+        at = at.parent
+    return True
+
+
+def _is_data(t: Term) -> bool:
+    t = prune(t)
+    if isinstance(t, TVar):
+        return t.kind is not None and set(t.kind) <= _DATA
+    if isinstance(t, TTuple):
+        return all(map(_is_data, t.items))
+    return isinstance(t, TCon) and (
+        t.name in _DATA or (t.name in ("List", "Map", "Result") and all(map(_is_data, t.args)))
+    )
 
 
 def attempt(cx: Context, expr: ast.Expr, wanted: Term, env: Env) -> Term:
