@@ -33,6 +33,11 @@ def _polynomial(x: V, coefficients: tuple[float, ...]) -> V:
     return total
 
 
+def _significand(bits: V) -> V:
+    """The 53-bit significand of a normal double, as an int, from the double's bits."""
+    return (bits & ((1 << 52) - 1)) | (1 << 52)
+
+
 # --- exp ----------------------------------------------------------------------------------------------------
 
 
@@ -111,7 +116,7 @@ def exp(x: V) -> V:
 def _exp_exact(x: V, k: V) -> V:
     """For x that the fast phase left undecided: then |x| > 2^-55 (closer to 0 the answer is 1 by a wide margin)."""
     bits = x.bits()
-    mantissa = (bits & ((1 << 52) - 1)) | (1 << 52)
+    mantissa = _significand(bits)
     exponent = (bits.shru(52) & 0x7FF) - 1075
     n = (k - 1) >> 7
     return _pack(limbs.exp(mantissa, exponent, bits.lt(0), n), n)
@@ -174,14 +179,14 @@ def ln(x: V) -> V:
     return select(x.lt(0.0).either(x.ne(x)), _NAN, result)
 
 
-def _midpoint(low: V, high: V) -> tuple[V, V, V, V]:
-    """(mantissa, exponent, bits of the smaller in size, its size as a float) where mantissa · 2^exponent is the middle of
-    the neighbouring doubles |low| and |high|, both normal."""
+def _midpoint(low: V, high: V) -> tuple[V, V, V]:
+    """(mantissa, exponent, the smaller in size, without its sign) where mantissa · 2^exponent is the middle of the
+    neighbouring doubles |low| and |high|, both normal."""
     a, b = low.abs().bits(), high.abs().bits()
     small = select(a.lt(b), a, b)
-    mantissa = (((small & ((1 << 52) - 1)) | (1 << 52)) << 1) + 1
+    mantissa = (_significand(small) << 1) + 1
     exponent = small.shru(52) - 1076
-    return mantissa, exponent, small, small.float()
+    return mantissa, exponent, small.float()
 
 
 def _ln_exact(bits: V, e: V, low: V, high: V) -> V:
@@ -192,13 +197,13 @@ def _ln_exact(bits: V, e: V, low: V, high: V) -> V:
     x / 2^n and E lie in (1, 2.04), so x's mantissa is shifted by 0 or 1 against E's top limb; E's lower limbs are never
     all zero, so equal top limbs mean e^c > x.
     """
-    mantissa, exponent, _, size = _midpoint(low, high)
+    mantissa, exponent, size = _midpoint(low, high)
     negative = low.lt(0.0)
     signed = select(negative, V(const(0.0)) - size, size)
     k = (signed * tables.STEPS_OVER_LN2 + _MAGIC).bits() - _MAGIC_BITS
     n = (k - 1) >> 7
     e_top = limbs.exp(mantissa, exponent, negative, n)[2]
-    x_mantissa = (bits & ((1 << 52) - 1)) | (1 << 52)
+    x_mantissa = _significand(bits)
     x_exponent = _exponent(bits, e)
     x_top = x_mantissa << ((x_exponent - n + 10) & 63)
     return select(x_top.leu(e_top), low, high)
@@ -273,11 +278,11 @@ def _tanh_exact(size: V, k: V, low: V, high: V) -> V:
     (E + 1) |tanh - c| > E · 2^-27 · 2^-114. Both are divided by 8 or 4 so that nothing leaves the three limbs.
     """
     bits = size.bits()
-    mantissa = (bits & ((1 << 52) - 1)) | (1 << 52)
+    mantissa = _significand(bits)
     exponent = bits.shru(52) - 1074  # of 2|x|
     n = (k - 1) >> 7
     e = limbs.exp(mantissa, exponent, V(Node("const", BOOL, (), False)), n)
-    c_mantissa, c_exponent, _, _ = _midpoint(low, high)
+    c_mantissa, c_exponent, _ = _midpoint(low, high)
     c = limbs.place(c_mantissa, c_exponent + tables.FRACTION)
     zero = V(const(0))
     one = (zero, zero, V(const(1 << 62)))
