@@ -36,7 +36,7 @@ def main(argv: list[str]) -> int:
     from osprey_py.eval.run import run_program
     from osprey_py.graph.runtime import Runtime
 
-    harness = Harness(shared=True)
+    harness = Harness(shared=True, only=options.filter)
     backend = make_backend(options.device, options.threads)
     for file in files:
         print(f"# {file}", flush=True)
@@ -45,7 +45,6 @@ def main(argv: list[str]) -> int:
         ended = program is not None and not run_program(
             program,
             runtime=Runtime(backend),
-            test_filter=options.filter,
             harness=harness,
             folder=str(file.parent),
         )

@@ -45,12 +45,11 @@ def run_program(
     stdout: TextIO | None = None,
     stderr: TextIO | None = None,
     stdin: TextIO | None = None,
-    test_filter: str | None = None,
     harness: Harness | None = None,
     folder: str = ".",
 ) -> int:
     """Run startup code and main. 0, 1 (a fault, or a failed test), or what the program gives to `exit`.
-    test_filter: run the tests whose names contain it. harness: where they report, when files share one.
+    harness: where tests report, when files share one.
     folder: where the program lies, as its path was given."""
     from osprey_py.eval.world import World
 
@@ -58,8 +57,6 @@ def run_program(
     world = World(runtime, stdout or sys.stdout, stderr or sys.stderr, stdin or sys.stdin, words)
     world.tests = harness
     world.folder = folder
-    if test_filter is not None:
-        world.extra["filter"] = test_filter
     return on_big_stack(lambda: _run(program, world))
 
 

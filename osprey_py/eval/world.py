@@ -5,7 +5,7 @@ Comes in: what `run_program` was given. Goes out: one `World`, which generated c
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Protocol, TextIO
 
 from osprey_py.kernel.fault import MathFault
@@ -60,7 +60,6 @@ class World:
     random: Any = None
     extractor: Any = None
     exit_code: int = 0
-    extra: dict[str, Any] = field(default_factory=dict)
 
 
 class ProgramExit(BaseException):

@@ -18,7 +18,7 @@ from osprey_py.source.span import Span
 @dataclass(slots=True)
 class Harness:
     """failures: complaints of the running test, or of the file outside of tests. shared: several files report into it,
-    and who started them says the plan and the summary."""
+    and who started them says the plan and the summary. only: run just the tests whose names contain it."""
 
     count: int = 0
     passed: int = 0
@@ -27,6 +27,7 @@ class Harness:
     running: str | None = None
     failures: list[str] = field(default_factory=list)
     shared: bool = False
+    only: str | None = None
 
     @property
     def failed(self) -> int:
@@ -58,10 +59,9 @@ def shown(v: Any) -> str:
 @builtin("test", world=True)
 def run_test(w: World, name: str, body: Callable[[], Any]) -> tuple[()]:
     h = harness(w)
-    wanted = w.extra.get("filter")
     h.count += 1
     number = h.count
-    if wanted is not None and wanted not in name:
+    if h.only is not None and h.only not in name:
         h.skipped += 1
         _say(w, f"ok {number} - {name} # SKIP")
         return ()
