@@ -9,18 +9,16 @@ from array import array
 from pathlib import Path
 
 import pytest
+from safetensors.numpy import load_file
 
 import reference
 from bench.make_gpt2_weights import shapes
 from osprey_py import CONTRACT_VERSION
-from osprey_py.cli.main import main as osprey
 from osprey_py.numerics import exact
 from tests.gpt2.support import (
     PROGRAM,
     SMALL,
-    captured,
     digest,
-    inside,
     make_weights,
     run_program,
     run_reference,
@@ -83,36 +81,6 @@ def test_the_loss_falls_with_a_step_down_and_rises_with_a_step_up(minute: Path, 
     assert down < before < up
 
 
-DRIVER = """
-import gpt2::{load, lossAndGradient, outerTensors, blockTensors, Block}
-
-fn show(start: string, tensors: List<(string, GpuBuffer<float>)>) -> Unit =
-    tensors |> forEach(fn(tensor) => {
-        let (name, values) = tensor
-        let numbers = fromGpu(values) |> map(fn(v) => floatHex(v)) |> join(" ")
-        print("${start}${name} ${numbers}")
-    })
-
-fn showBlocks(blocks: List<Block>, n: int) -> Unit =
-    match blocks {
-        [] => ()
-        [b, ...more] => {
-            show("h.${n}.", blockTensors(b))
-            showBlocks(more, n + 1)
-        }
-    }
-
-match load(FOLDER) {
-    Error { message } => printError(message)
-    Success { value: model } => {
-        let (_, gradient) = lossAndGradient(model, IDS)
-        show("", outerTensors(gradient))
-        showBlocks(gradient.blocks, 0)
-    }
-}
-"""
-
-
 def test_every_element_of_every_gradient_is_reference_py_s_and_the_slope_of_the_loss(
     minute: Path, tmp_path: Path
 ) -> None:
@@ -136,16 +104,14 @@ def test_every_element_of_every_gradient_is_reference_py_s_and_the_slope_of_the_
             assert math.isclose(gradient[r][c], slope, rel_tol=1e-5, abs_tol=1e-7), (name, r, c, gradient[r][c], slope)
         del model.w.changed[name]
 
-    for source in PROGRAM.parent.glob("*.osp"):
-        if "namespace gpt2;" in source.read_text("utf-8"):
-            (tmp_path / source.name).write_bytes(source.read_bytes())
-    driver = DRIVER.replace("FOLDER", json.dumps(str(minute))).replace("IDS", str(ids))
-    (tmp_path / "driver.osp").write_text(driver, "utf-8")
-    with inside(tmp_path):
-        run = captured(osprey, ["run", "driver.osp"])
+    file = tmp_path / "gradients.safetensors"
+    run = run_program("--weights", str(minute), "--prompt", WORDS, "--gradients", str(file), program=TRAIN)
     assert (run.code, run.error) == (0, "")
-    mine = {line.split(" ", 1)[0]: line.split(" ")[1:] for line in run.out.splitlines()}
-    assert mine == {name: [v.hex() for row in rows for v in row] for name, rows in step.gradients.items()}
+    mine = load_file(file)
+    assert {name: values.shape for name, values in mine.items()} == shapes(2, 8, 270, 8)
+    for name, rows in step.gradients.items():
+        assert mine[name].dtype.name == "float64"
+        assert mine[name].tobytes() == b"".join(array("d", row).tobytes() for row in rows), name
 
 
 def places(name: str, gradient: reference.Matrix, ids: list[int]) -> list[tuple[int, int]]:
@@ -180,6 +146,7 @@ def test_ln_is_correctly_rounded() -> None:
         (("--rate", "inf"), 2, "--rate wants a number, not inf"),
         (("--tokens", "3"), 2, "what is --tokens? There are --prompt TEXT, --rate R"),
         (("--prompt", "ab", "--trace", "/no/such/folder/trace"), 1, "/no/such/folder/trace"),
+        (("--prompt", "ab", "--gradients", "/no/such/folder/g"), 1, "/no/such/folder/g"),
     ],
 )
 def test_wrong_words_and_prompts_are_named(minute: Path, words: tuple[str, ...], code: int, message: str) -> None:
