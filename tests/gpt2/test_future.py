@@ -66,7 +66,7 @@ fn firstLosses(model: Model, prompt: List<int>, kept: int) -> Model = {
     let n = model.vocabulary
     let targets = p.targets
     let exps = p.exps
-    gradient(model, p {
+    derivatives(model, p {
         targets: gpuIota(p.rows) |> gpuMap(fn(r) => r < kept ? gpuGet(targets, r) ?: 0 : -1),
         exps: gpuIota(p.rows * n) |> gpuMap(fn(i) => intDiv(i, n) < kept ? at(exps, i) : 0.0),
     })
@@ -82,7 +82,7 @@ fn main() -> Unit = match load(FOLDER) {
         showRows("short", model, short, KEPT)
         showGradient("d-long", firstLosses(model, listAppend(LONG, 7), KEPT))
         showGradient("d-other", firstLosses(model, listAppend(OTHER, 8), KEPT))
-        showGradient("d-short", gradient(model, pass(model, listSlice(LONG, 0, KEPT + 1))))
+        showGradient("d-short", derivatives(model, pass(model, listSlice(LONG, 0, KEPT + 1))))
     }
 }
 """
