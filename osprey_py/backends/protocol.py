@@ -54,13 +54,19 @@ KIND_OF: dict[Ty, Kind] = {FLOAT: Kind.F64, INT: Kind.I64, BOOL: Kind.BOOL}
 """The kind in which a computed buffer of a type is stored."""
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, eq=False, slots=True, weakref_slot=True)
 class Storage:
     """Dense elements in memory. data: 1-D, C-contiguous, of kind.dtype; possibly unaligned and read-only when it is a
-    view of a mapped file (the numpy array keeps the map alive). address: of the first element."""
+    view of a mapped file (the numpy array keeps the map alive). address: of the first element.
+
+    A backend whose memory is elsewhere gives a class of its own, whose `data` is a copy made when it is asked for:
+    outside of backends it is read, never written; `part` and `put` are for that. whole: what this is a part of, and
+    begin: where in it; None and 0 of what is no part. A device that copies data in once looks there."""
 
     kind: Kind
     data: npt.NDArray[Any]
+    whole: Storage | None = None
+    begin: int = 0
     length: int = field(init=False)
     address: int = field(init=False)
 
@@ -68,6 +74,18 @@ class Storage:
         # Asked for many times in a launch, and slow to ask an array for.
         object.__setattr__(self, "length", len(self.data))
         object.__setattr__(self, "address", int(self.data.__array_interface__["data"][0]))
+
+    @property
+    def nbytes(self) -> int:
+        return self.length * self.kind.itemsize
+
+    def part(self, begin: int, end: int) -> Storage:
+        """Elements begin … end-1, in the same memory."""
+        return Storage(self.kind, self.data[begin:end], self.whole or self, self.begin + begin)
+
+    def put(self, values: Any) -> None:
+        """Write an array of kind.dtype, or what becomes one, from the first element on."""
+        self.data[: len(values)] = values
 
 
 Scalar = int | float | bool
@@ -105,10 +123,55 @@ class Report:
     counts: dict[int, int]
 
 
+class DeviceError(Exception):
+    """A device cannot do what it is asked to. text: one sentence; help: a remedy, if there is one. step: which of
+    the steps of a run it was about, where that is known."""
+
+    def __init__(self, text: str, help: str = "", step: int | None = None) -> None:
+        super().__init__(text)
+        self.text = text
+        self.help = help
+        self.step = step
+
+
+class Unusable(DeviceError):
+    """The device is not there, or not fit for the contract's numbers."""
+
+
+class Refused(DeviceError):
+    """The device works, but this launch is beyond it. It never runs elsewhere instead."""
+
+
+@dataclass(frozen=True, slots=True)
+class Capabilities:
+    """What a device is and how much it takes.
+
+    description: for people, one line. float64: IEEE binary64, subnormals included, `+ - * /` and `sqrt` rounded to
+    nearest; int64: 64-bit integers; without both there is no contract to keep. memory: bytes in all, and
+    largest_buffer: in one buffer; None where only the machine sets the bound. work_group: items that may share local
+    memory, local_memory: its bytes, units: work-groups that run side by side. recursion: whether kernels may recurse."""
+
+    description: str
+    float64: bool = True
+    int64: bool = True
+    memory: int | None = None
+    largest_buffer: int | None = None
+    work_group: int = 1
+    local_memory: int = 0
+    units: int = 1
+    recursion: bool = True
+
+
 class Backend(Protocol):
-    """name: what `--device` selects and `gpuDevice()` returns."""
+    """name: what `--device` selects and `gpuDevice()` returns.
+
+    `compile`, `allocate` and `run` raise Refused for what the device cannot do, DeviceError when it fails. What made
+    the backend raised Unusable if there is no such device (docs/backends.md)."""
 
     name: str
+
+    @property
+    def capabilities(self) -> Capabilities: ...
 
     def compile(self, op: StepOp, kernel: Kernel | None, kinds: tuple[Kind, ...], example: Step) -> Any:
         """Prepare a kernel for slots of these kinds. Lengths, uniforms and n of later steps may differ from the

@@ -158,14 +158,14 @@ class Frame:
             capacity = 2 * total if grown else total
             block = self.backend.allocate(KIND_OF[self.nodes[value].type], capacity)
             self._place(value, Memory(block, total, self.release, grown=True), total)
-            return Storage(block.kind, block.data[:n])
+            return block.part(0, n)
         whole = self.stores[value]
-        return Storage(whole.kind, whole.data[total - n :])
+        return whole.part(total - n, whole.length)
 
     def _place(self, value: int, memory: Memory, n: int) -> None:
         block = memory.storage
         self.memories[value] = memory
-        self.stores[value] = block if block.length == n else Storage(block.kind, block.data[:n])
+        self.stores[value] = block if block.length == n else block.part(0, n)
 
     def leave(self, kept: tuple[int, ...], postponed: frozenset[int], counts: dict[int, int]) -> None:
         """Attach the results that stay; every launch of the plan but those postponed has run."""
@@ -182,10 +182,10 @@ class Frame:
     def _trim(self, memory: Memory, n: int) -> tuple[Memory, Storage]:
         """The elements a filter kept, in memory of a size to match."""
         block = memory.storage
-        part = Storage(block.kind, block.data[:n])
+        part = block.part(0, n)
         if 2 * n >= block.length:
             memory.used = n
             return memory, part
         small = self.backend.allocate(block.kind, n)
-        small.data[:] = part.data
+        small.put(part.data)
         return Memory(small, n, self.release), small

@@ -12,10 +12,11 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from osprey_py.backends.oracle import evaluate_element, find_fault
-from osprey_py.backends.protocol import KIND_OF, Backend, Scalar, Step, Storage
+from osprey_py.backends.protocol import KIND_OF, Backend, DeviceError, Scalar, Step, Storage
 from osprey_py.graph.buffer import STEP_OF, Node
 from osprey_py.graph.kernels import copy_kernel
 from osprey_py.graph.plan import CompiledCache
+from osprey_py.graph.refusal import refusal
 from osprey_py.graph.schedule import collect
 from osprey_py.kernel.fault import MathFault
 from osprey_py.kernel.ir import Kernel, fold_parts, index
@@ -35,7 +36,10 @@ def first_fault(suspects: Iterable[Node], backend: Backend, compiled: CompiledCa
     """The first fault among the launches and what they depend on; None when there is none."""
     again = _Again(backend, compiled)
     for node in collect(suspects):
-        fault = again.launch(node)
+        try:
+            fault = again.launch(node)
+        except DeviceError as error:
+            raise refusal(error, backend.name, node.span) from None
         if fault is not None:
             return fault
     return None
@@ -59,7 +63,7 @@ class _Again:
         if node.op == "concat":
             at = 0
             for x in inputs:
-                part = Storage(output.kind, output.data[at : at + x.length])
+                part = output.part(at, at + x.length)
                 self._run(node, copy_kernel(node.type), (x,), (), x.length, part)
                 at += x.length
             return None

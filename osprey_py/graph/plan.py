@@ -14,11 +14,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from osprey_py.backends.protocol import KIND_OF, Backend, Kind, Step, StepOp
+from osprey_py.backends.protocol import KIND_OF, Backend, DeviceError, Kind, Step, StepOp
 from osprey_py.graph.buffer import Node
 from osprey_py.graph.frame import Frame, Recipe, Spare
 from osprey_py.graph.fuse import LENGTH, Fused, Group
 from osprey_py.graph.kernels import has_folds, reads_only_at_index
+from osprey_py.graph.refusal import refusal
 from osprey_py.graph.schedule import Shape
 from osprey_py.kernel.ir import Kernel, Ty
 
@@ -76,11 +77,14 @@ class Plan:
             steps: list[Step] = []
             made: list[Recipe] = []
             for recipe in recipes:
-                step = frame.bind(recipe)
-                if step is None:
-                    continue
-                if not recipe.ready:
-                    step = _prepare(recipe, step, engine)
+                try:
+                    step = frame.bind(recipe)
+                    if step is None:
+                        continue
+                    if not recipe.ready:
+                        step = _prepare(recipe, step, engine)
+                except DeviceError as error:
+                    raise refusal(error, backend.name, nodes[recipe.group.value].span) from None
                 steps.append(step)
                 made.append(recipe)
             if watcher is not None:
@@ -89,7 +93,11 @@ class Plan:
                 continue
             if not steps:
                 continue
-            report = backend.run(steps)
+            try:
+                report = backend.run(steps)
+            except DeviceError as error:
+                failed = made[0 if error.step is None else error.step]
+                raise refusal(error, backend.name, nodes[failed.group.value].span) from None
             if report.fault is not None:
                 assert recipes is self.segments[0], "a step proven free of faults faulted"
                 return False
@@ -123,7 +131,10 @@ def _watched(
     """The steps one by one, each timed."""
     for step, recipe in zip(steps, made, strict=True):
         start = watcher.clock()
-        report = backend.run((step,))
+        try:
+            report = backend.run((step,))
+        except DeviceError as error:
+            raise refusal(error, backend.name, nodes[recipe.group.value].span) from None
         seconds = watcher.clock() - start
         if report.fault is not None:
             return False

@@ -13,12 +13,13 @@ from typing import Any
 
 import numpy as np
 
-from osprey_py.backends.protocol import KIND_OF, Backend, Kind, Scalar, Storage
+from osprey_py.backends.protocol import KIND_OF, Backend, DeviceError, Kind, Scalar, Storage
 from osprey_py.graph.buffer import Buffer, Memory, Node, NodeOp
 from osprey_py.graph.fuse import Fuser
 from osprey_py.graph.kernels import IOTA, slice_kernel
 from osprey_py.graph.locate import LaunchFault, first_fault
 from osprey_py.graph.plan import Engine, Plan, make_plan
+from osprey_py.graph.refusal import refusal
 from osprey_py.graph.risk import may_fault
 from osprey_py.graph.roomy import roomy
 from osprey_py.graph.schedule import Pending, pending, shape_of
@@ -125,7 +126,7 @@ class Runtime:
             return buffer
         if node.storage is not None and node.memory is not None:
             view = Node("data", None, (), (), end - begin, node.type, self._next(), span)
-            storage = Storage(node.storage.kind, node.storage.data[begin:end])
+            storage = node.storage.part(begin, end)
             view.attach(storage, node.memory, node.offset + begin)
             return Buffer(view)
         return self._launch("map", slice_kernel(node.type), (buffer,), (begin,), end - begin, node.type, span)
@@ -149,12 +150,17 @@ class Runtime:
         node.attach(storage, Memory(storage, storage.length, None))
         return Buffer(node)
 
-    def from_list(self, values: Sequence[Any], ty: Ty) -> Buffer:
+    def from_list(self, values: Sequence[Any], ty: Ty, span: Span = NO_SPAN) -> Buffer:
         """A buffer of the values."""
-        storage = self.backend.allocate(KIND_OF[ty], len(values))
-        storage.data[:] = values
+        kind = KIND_OF[ty]
+        try:
+            storage = self.backend.allocate(kind, len(values))
+        except DeviceError as error:
+            raise refusal(error, self.backend.name, span) from None
+        array = np.array(values, kind.dtype)
         if ty is FLOAT:
-            storage.data[storage.data != storage.data] = _NAN
+            array[array != array] = _NAN
+        storage.put(array)
         node = Node("data", None, (), (), len(values), ty, self._next(), NO_SPAN)
         node.attach(storage, Memory(storage, len(values), self.backend.release))
         return Buffer(node)
@@ -168,7 +174,7 @@ class Runtime:
         if not 0 <= i < len(buffer):
             return None
         storage = self._storage(buffer)
-        return self._first(Storage(storage.kind, storage.data[i : i + 1]))
+        return self._first(storage.part(i, i + 1))
 
     def storage(self, buffer: Buffer) -> Storage:
         """Where the elements lie, for readers that write files. Raises MathFault."""

@@ -64,7 +64,7 @@ class Profile:
             record.first = seconds
         record.runs += 1
         record.elements += step.n
-        record.bytes += step.output.data.nbytes + sum(s.data.nbytes for s in step.inputs)
+        record.bytes += step.output.nbytes + sum(s.nbytes for s in step.inputs)
         record.seconds += seconds
 
     def _record(self, recipe: Recipe, step: Step, nodes: list[Node]) -> Record:

@@ -86,4 +86,5 @@ CODES: dict[str, str] = {
     "E0504": "a float that is not an integer in range",
     "E0505": "recursion too deep",
     "E0506": "something else that ends a program: a file-scope value read too early, a second `resume`",
+    "E0507": "a launch that the chosen device cannot run, or fails at",
 }

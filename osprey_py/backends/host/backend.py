@@ -15,7 +15,7 @@ from osprey_py.backends.host.compiled import Compiled
 from osprey_py.backends.host.packing import Frame
 from osprey_py.backends.host.pool import Plan, Pool
 from osprey_py.backends.host.stack import on_deep_stack
-from osprey_py.backends.protocol import Kind, Report, Step, StepOp, Storage
+from osprey_py.backends.protocol import Capabilities, Kind, Report, Step, StepOp, Storage
 from osprey_py.kernel.ir import Kernel
 from osprey_py.kernel.passes import ALL, Passes, prepared
 
@@ -34,6 +34,7 @@ class HostBackend:
         self.nests = nests
         self.contractions = contractions
         self.passes = passes
+        self.capabilities = Capabilities("this machine's processors, native code", units=self.threads)
         self._blocks = Blocks()
         self._frame = Frame()
         self._plan = Plan()

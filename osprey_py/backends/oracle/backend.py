@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from osprey_py.backends.oracle.program import Depth, Program, write
-from osprey_py.backends.protocol import Kind, Report, Scalar, Step, StepOp, Storage
+from osprey_py.backends.protocol import Capabilities, Kind, Report, Scalar, Step, StepOp, Storage
 from osprey_py.kernel.fault import MathFault
 from osprey_py.kernel.ir import Kernel
 from osprey_py.kernel.scalars import NAN
@@ -68,6 +68,7 @@ class OracleBackend:
     """The specification as a `Backend`. `compile` gives a Program, or None for steps without a kernel."""
 
     name = "oracle"
+    capabilities = Capabilities("the specification in Python, one element at a time")
 
     def compile(
         self, op: StepOp, kernel: Kernel | None, kinds: tuple[Kind, ...], example: Step | None = None

@@ -9,14 +9,17 @@ import io
 import os
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from osprey_py.backends.host import HostBackend
 from osprey_py.backends.oracle import OracleBackend
+from osprey_py.backends.protocol import Kind, Refused, Step, StepOp
 from osprey_py.check import bounds, load_program
 from osprey_py.eval.run import run_program
 from osprey_py.graph.runtime import Runtime
+from osprey_py.kernel.ir import Kernel
 from osprey_py.source.codes import CODES
 from osprey_py.source.diagnostic import OspreyError
 from osprey_py.source.explain import files_of, page
@@ -28,10 +31,24 @@ SAVED = re.compile(r"// saved as: (\S+)\n")
 TOLD = re.compile(r"^(?:error|warning)\[([EW]\d{4})\]", re.MULTILINE)
 
 
-BACKENDS = {"oracle": OracleBackend, "host": lambda: HostBackend(threads=2)}
+class _NoRecursion(OracleBackend):
+    """A device such as graphics processors are."""
+
+    name = "flat"
+
+    def compile(self, op: StepOp, kernel: Kernel | None, kinds: tuple[Kind, ...], example: Step | None = None) -> Any:
+        if kernel is not None and kernel.functions:
+            raise Refused("recursion that is no loop")
+        return super().compile(op, kernel, kinds, example)
+
+
+BACKENDS = {"oracle": OracleBackend, "host": lambda: HostBackend(threads=2), "flat": _NoRecursion}
 AT_RUN_TIME = "E035", "E05"
 CASES = [
-    (code, backend) for code in CODES for backend in BACKENDS if backend == "oracle" or code.startswith(AT_RUN_TIME)
+    (code, backend)
+    for code in CODES
+    for backend in ("oracle", "host")
+    if backend == "oracle" or code.startswith(AT_RUN_TIME)
 ]
 
 
@@ -43,6 +60,8 @@ def said(program: str, backend: str = "oracle") -> tuple[set[str], int | None, s
         saved = SAVED.match(text)
         Path(name).write_bytes(text.encode(saved[1] if saved else "utf-8"))
     path = Path("example.osp") if "example.osp" in files else Path(os.curdir)
+    if "// on a device without recursion" in program:
+        backend = "flat"
     checked, diagnostics = load_program(path)
     shown = "".join(f"{render(d)}\n" for d in diagnostics)
     codes = {d.code for d in diagnostics}
