@@ -62,18 +62,22 @@ class Bound:
 
 
 Attr = object
+_serials = count()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Node:
     """op: a key of OPS. attr: what the op needs besides operands (see OPS). type: of the value; for `fold`, `loop` and
-    `call`, whose results are read by `proj` only, the type of result 0."""
+    `call`, whose results are read by `proj` only, the type of result 0.
+    serial: nodes are numbered as they are made, and extraction makes them as the program evaluates them: the order that
+    gradients follow (spec/gradients, G2). Nothing else reads it."""
 
     op: str
     type: Ty
     args: tuple[Node, ...] = ()
     attr: Attr = None
     site: Site | None = None
+    serial: int = field(default_factory=_serials.__next__)
 
 
 @dataclass(frozen=True, slots=True)
