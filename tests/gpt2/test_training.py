@@ -26,6 +26,7 @@ from tests.gpt2.support import (
 
 PROMPT = "The capital of France is"
 TRAIN = PROGRAM.parent / "train.osp"
+DESCEND = PROGRAM.parent / "descend.osp"
 MINUTE = "--layers 2 --width 8 --heads 2 --vocab 270 --context 8 --deviation 0.3 --dtype F64"
 WORDS = "abcab"
 """A token that stands twice, so that its row of the embedding gets two contributions."""
@@ -123,6 +124,41 @@ def places(name: str, gradient: reference.Matrix, ids: list[int]) -> list[tuple[
         return [(0, 0), (len(ids) - 2, last), (len(ids) - 1, 1), (len(gradient) - 1, 2)]
     middle = len(gradient) // 2
     return [(0, 0), (middle, last // 3), (middle, 2 * last // 3), (len(gradient) - 1, last)]
+
+
+def test_steps_one_after_the_other_are_reference_py_s(minute: Path) -> None:
+    """Four, so that a step is computed plainly, recorded, and replayed twice."""
+    words = ("--weights", str(minute), "--prompt", WORDS, "--rate", "0.01")
+    run = run_program(*words, "--steps", "4", program=DESCEND)
+    assert (run.code, run.error) == (0, "")
+    model = reference.Model(minute)
+    ids = reference.Tokenizer(minute / "merges.txt").encode(WORDS)
+    expected = []
+    for n in range(4):
+        step = reference.Step(model, ids, 0.01)
+        expected.append(f"loss {n} {step.loss}")
+        step.backward()
+        step.finish()
+    expected.append(f"loss 4 {reference.Step(model, ids, 0.01).loss}")
+    assert run.out.splitlines() == expected
+    assert run_program(*words, "--steps", "0", program=DESCEND).out == f"{expected[0]}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("--steps", "few"), 2, "gpt2: --steps wants a whole number, not few"),
+        (("--rate", "fast"), 2, "gpt2: --rate wants a number, not fast"),
+        (("--tokens", "3"), 2, "gpt2: what is --tokens? There are --prompt TEXT, --steps N"),
+        (("--prompt", "a"), 1, "gpt2: the prompt has one token, and a loss wants two at least"),
+        (("--prompt", ""), 1, "gpt2: the prompt is empty"),
+    ],
+)
+def test_wrong_words_to_steps_are_named(minute: Path, words: tuple[str, ...], code: int, message: str) -> None:
+    run = run_program("--weights", str(minute), *words, program=DESCEND)
+    assert run.code == code
+    assert message in run.error
+    assert run.error.count("\n") == 1
 
 
 def test_ln_is_correctly_rounded() -> None:
