@@ -84,6 +84,13 @@ def lower(kernel: Kernel) -> Lowered:
     )
 
 
+def taken_apart(kernel: Kernel) -> tuple[dict[Node, Node], dict[Node, Bit]]:
+    """Of every node of a kernel without functions: its value where it does not fault, and the bit that it, or an
+    operand, faulted; nothing counts as certain."""
+    lowering = _Lowering(kernel.roots, (), (), {})
+    return lowering.values, lowering.all
+
+
 @lru_cache(maxsize=4096)
 def may_fault(kernel: Kernel) -> bool:
     """False when no value of slots and uniforms makes an element fault, as far as the nodes themselves show."""

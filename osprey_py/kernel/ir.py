@@ -49,20 +49,20 @@ class Site:
     span: Span
 
 
-_uids = count()
+_serials = count()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Bound:
-    """A variable bound by a `fold` or `loop` (or a kernel function's parameter). Unique by identity."""
+    """A variable bound by a `fold` or `loop` (or a kernel function's parameter). Unique by identity.
+    uid: when it was made, among nodes and variables: a fold's before what is written in its body."""
 
     type: Ty
     name: str = ""
-    uid: int = field(default_factory=lambda: next(_uids))
+    uid: int = field(default_factory=_serials.__next__)
 
 
 Attr = object
-_serials = count()
 
 
 @dataclass(frozen=True, eq=False, slots=True)
