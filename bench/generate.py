@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
-"""Time GPT-2's greedy generation in whole processes: osprey with and without its cache, numpy, and reference.py.
+"""Time GPT-2's greedy generation in whole processes: osprey with and without its cache, beside its peers.
 
     make_gpt2_weights.py /some/folder && cp merges.txt /some/folder
-    generate.py /some/folder [--tokens 20] [--repeats 3] [--threads 2] [--reference]
+    generate.py /some/folder [--torch PYTHON] [--tokens 20] [--repeats 3] [--threads 2] [--reference] [--json FILE]
 
-One JSON line a program: `load_s` is the median of runs that stop after the prompt's ids, `total_s` that of whole runs,
-`generate_s` their difference, `cpu_s` the processor time of a whole run, `peak_mb` the largest resident size of a run.
-The programs take turns, so that a machine that slows down slows all of them down. `text` tells whether they say the same.
+The peers are numpy in float64; PyTorch in float64 and float32, with and without a cache, when PYTHON has torch and
+safetensors; and reference.py when asked for. `load` is the median of runs that stop after the prompt's ids, `process` that
+of whole runs, `generating` their difference, `processor` the processor time of a whole run, `peak` the largest resident
+size of a run. The programs take turns, so that a machine that slows down slows all of them down. `text` tells whether they
+say the same.
 """
 
 from __future__ import annotations
@@ -14,48 +16,29 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import platform
-import statistics
-import subprocess
 import sys
-import tempfile
-import time
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-PROMPT = "The capital of France is"
-OSPREY = "import sys; from osprey_py.cli.main import main; sys.exit(main(sys.argv[1:]))"
+from measure import OSPREY, PEERS, PROMPT, ROOT, Run, machine, median, run, seconds, table
 
 
 def commands(o: argparse.Namespace) -> dict[str, list[str]]:
     """What to run for each program; `--tokens N` is added to it."""
     common = ["--weights", str(o.weights), "--prompt", PROMPT]
-    osprey = [sys.executable, "-c", OSPREY, "run", "--threads", str(o.threads), "examples/gpt2/gpt2.osp", *common]
+    osprey = [*OSPREY, "run", "--threads", str(o.threads), "examples/gpt2/gpt2.osp", *common]
     found = {
-        "osprey": osprey,
-        "osprey, no cache": [*osprey, "--no-kv-cache"],
-        "numpy f64, no cache": [sys.executable, __file__, "--peer", *common[:2]],
+        "osprey, cache": osprey,
+        "osprey": [*osprey, "--no-kv-cache"],
+        "numpy float64": [sys.executable, __file__, "--peer", *common[:2]],
     }
+    if o.torch:
+        torch = [o.torch, str(PEERS / "gpt2_torch.py"), "generate", *common[1:], "--threads", str(o.threads)]
+        for dtype in ("float64", "float32"):
+            found[f"PyTorch {dtype}, cache"] = [*torch, "--dtype", dtype, "--cache"]
+            found[f"PyTorch {dtype}"] = [*torch, "--dtype", dtype]
     if o.reference:
         found["reference.py"] = [sys.executable, "reference.py", "generate", *common]
     return found
-
-
-def timed(command: list[str], threads: int) -> tuple[float, float, int, str]:
-    """(seconds, seconds of processor time, peak MB, last line of output) of one process."""
-    names = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as out:
-        begin = time.perf_counter()
-        child = subprocess.Popen(command, stdout=out, cwd=ROOT, env=os.environ | dict.fromkeys(names, str(threads)))
-        _, status, usage = os.wait4(child.pid, 0)
-        seconds = time.perf_counter() - begin
-        child.returncode = os.waitstatus_to_exitcode(status)
-        if child.returncode:
-            raise SystemExit(f"{' '.join(command)} ended with {child.returncode}")
-        out.seek(0)
-        lines = out.read().split("\n")
-    scale = 1 << 20 if platform.system() == "Darwin" else 1 << 10
-    return seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss // scale, lines[-2] if len(lines) > 1 else ""
 
 
 def peer(folder: Path, tokens: int) -> None:
@@ -99,14 +82,16 @@ def peer(folder: Path, tokens: int) -> None:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("weights", type=Path, nargs="?")
+    parser.add_argument("--torch", help="a Python that has torch")
     parser.add_argument("--tokens", type=int, default=20)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     parser.add_argument(
         "--reference", action="store_true", help="time reference.py too, once: minutes a token for 124M"
     )
+    parser.add_argument("--json", type=Path, help="write the figures there too")
     parser.add_argument("--peer", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--weights", dest="folder", type=Path, help=argparse.SUPPRESS)
     o = parser.parse_args()
@@ -116,21 +101,35 @@ def main() -> None:
     if o.weights is None:
         parser.error("which folder has the weights?")
     o.weights = o.weights.resolve()
-    runs: dict[str, list[tuple[float, float, float, int, str]]] = {name: [] for name in commands(o)}
+    runs: dict[str, list[tuple[Run, Run]]] = {name: [] for name in commands(o)}
     for repeat in range(o.repeats):
         for name, command in commands(o).items():
             if name == "reference.py" and repeat:
                 continue
-            load, *_ = timed([*command, "--tokens", "0"], o.threads)
-            total, cpu, peak, text = timed([*command, "--tokens", str(o.tokens)], o.threads)
-            runs[name].append((load, total, cpu, peak, text))
-    text = runs["osprey"][0][4]
-    for name, rows in runs.items():
-        load, total, cpu = (statistics.median(r[k] for r in rows) for k in (0, 1, 2))
-        record = {"program": name, "tokens": o.tokens, "threads": o.threads, "load_s": round(load, 2)}
-        record |= {"generate_s": round(total - load, 2), "total_s": round(total, 2), "cpu_s": round(cpu, 2)}
-        record |= {"peak_mb": max(r[3] for r in rows), "text": "same" if all(r[4] == text for r in rows) else "differs"}
-        print(json.dumps(record), flush=True)
+            load = run([*command, "--tokens", "0"], o.threads)
+            runs[name].append((load, run([*command, "--tokens", str(o.tokens)], o.threads)))
+    text = runs["osprey"][0][1].last
+    figures = {
+        name: {
+            "generate_s": median([whole.seconds for _, whole in rows]) - median([load.seconds for load, _ in rows]),
+            "load_s": median([load.seconds for load, _ in rows]),
+            "total_s": median([whole.seconds for _, whole in rows]),
+            "cpu_s": median([whole.cpu for _, whole in rows]),
+            "peak_mb": max(whole.peak_mb for _, whole in rows),
+            "same": all(whole.last == text for _, whole in rows),
+        }
+        for name, rows in runs.items()
+    }
+    print(machine(o.torch))
+    print(f"{o.weights}, {o.tokens} tokens after a prompt, {o.threads} threads, {o.repeats} runs\n")
+    head = ("", "generating, s", "load, s", "process, s", "processor, s", "peak, MB", "text")
+    rows = [
+        (name, *map(seconds, list(f.values())[:4]), f"{f['peak_mb']:,}", "same" if f["same"] else "differs")
+        for name, f in figures.items()
+    ]
+    print(table(head, rows))
+    if o.json:
+        o.json.write_text(json.dumps({"tokens": o.tokens, "threads": o.threads, "figures": figures}) + "\n", "utf-8")
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ import platform
 import statistics
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,33 +31,39 @@ _RSS = 1 << 20 if platform.system() == "Darwin" else 1 << 10
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """One process: seconds by the clock and of processors, the largest resident size, and what it printed."""
+    """One process: seconds by the clock and of processors, the largest resident size, the lines that it printed, and how
+    long after the start each came."""
 
     seconds: float
     cpu: float
     peak_mb: int
-    out: str
+    lines: tuple[str, ...]
+    times: tuple[float, ...]
 
     @property
     def last(self) -> str:
-        lines = self.out.split("\n")
-        return lines[-2] if len(lines) > 1 else ""
+        return self.lines[-1] if self.lines else ""
 
 
 def run(command: Sequence[str], threads: int, more: Mapping[str, str] | None = None) -> Run:
     """A process from start to end, from the root of the repository. threads: of libraries that read POOLS.
     more: further variables of its environment. SystemExit when it fails."""
     environment = os.environ | dict.fromkeys(POOLS, str(threads)) | dict(more or {})
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as out:
-        begin = time.perf_counter()
-        child = subprocess.Popen(command, stdout=out, cwd=ROOT, env=environment)
-        _, status, usage = os.wait4(child.pid, 0)
-        seconds = time.perf_counter() - begin
-        child.returncode = os.waitstatus_to_exitcode(status)
-        if child.returncode:
-            raise SystemExit(f"{' '.join(command)} ended with {child.returncode}")
-        out.seek(0)
-        return Run(seconds, usage.ru_utime + usage.ru_stime, usage.ru_maxrss // _RSS, out.read())
+    lines, times = [], []
+    begin = time.perf_counter()
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT, env=environment, text=True, encoding="utf-8")
+    assert child.stdout is not None
+    with child.stdout:
+        for line in child.stdout:
+            times.append(time.perf_counter() - begin)
+            lines.append(line.removesuffix("\n"))
+    _, status, usage = os.wait4(child.pid, 0)
+    seconds = time.perf_counter() - begin
+    child.returncode = os.waitstatus_to_exitcode(status)
+    if child.returncode:
+        raise SystemExit(f"{' '.join(command)} ended with {child.returncode}")
+    cpu = usage.ru_utime + usage.ru_stime
+    return Run(seconds, cpu, usage.ru_maxrss // _RSS, tuple(lines), tuple(times))
 
 
 def record(command: Sequence[str], threads: int) -> dict[str, Any]:
@@ -94,8 +99,9 @@ def median(values: Sequence[float]) -> float:
 
 
 def seconds(value: float) -> str:
-    """Three digits that count."""
-    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+    """So many decimals that two or three digits count."""
+    digits = next((d for d, least in enumerate((100, 10, 0.1, 0.01)) if value >= least), 4)
+    return f"{value:.{digits}f}"
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]]) -> str:

@@ -1,11 +1,11 @@
 """The gradients of GPT-2's training step against PyTorch's in binary64, all of them.
 
-    python bench/train_peers.py DIR --torch PYTHON [--prompt TEXT] [--by hand|language]
+    python bench/train_peers.py DIR --torch PYTHON [--prompt TEXT]
 
-DIR holds model.safetensors and merges.txt; PYTHON is one that has torch, numpy and safetensors. Prints the worst of the ratios
-and fails when one passes the bound: for each tensor max|difference| to max|gradient|, for each sum |difference| to the sum
-of |gradient|. A bound relative to the element would say nothing: some gradients are truly zero, and what is left of them
-is rounding.
+DIR holds model.safetensors and merges.txt; PYTHON is one that has torch, numpy and safetensors. Prints the worst of the
+ratios and fails when one passes the bound: for each tensor max|difference| to max|gradient|, for each sum |difference| to
+the sum of |gradient|. A bound relative to the element would say nothing: some gradients are truly zero, and what is left
+of them is rounding.
 """
 
 from __future__ import annotations

@@ -5,9 +5,9 @@
     gpt2_torch.py steps DIR --prompt TEXT --steps 4 [--rate 0.0001] [--dtype float64] [--threads 2]
     gpt2_torch.py gradients DIR --prompt TEXT --theirs FILE.safetensors
 
-Needs torch, numpy and safetensors, and nothing of osprey_py; run it with a Python that has them. `generate` prints the text;
-`steps` one JSON line, the loss before each step and after the last with the seconds between them; `gradients` one JSON line,
-how far each tensor of a file is from PyTorch's in binary64.
+Needs torch, numpy and safetensors, and nothing of osprey_py; run it with a Python that has them. `generate` prints the
+text; `steps` a line for the loss before each step and after the last, when it is known; `gradients` one line of JSON: how
+far each tensor of a file is from PyTorch's in binary64.
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
@@ -90,20 +89,17 @@ def generate(o: argparse.Namespace, ids: list[int], tokenizer: Tokenizer) -> Non
 def steps(o: argparse.Namespace, ids: list[int], _: Tokenizer) -> None:
     model = Model(o.folder, o.dtype, learn=True)
     prompt = torch.tensor(ids)
-    loss = model.loss(prompt)
-    losses, marks = [loss.item()], [time.perf_counter()]
-    for _ in range(o.steps):
+    for n in range(o.steps):
         for t in model.w.values():
             t.grad = None
+        loss = model.loss(prompt)
+        print(f"loss {n} {loss.item()}", flush=True)
         loss.backward()
         with torch.no_grad():
             for t in model.w.values():
                 assert t.grad is not None
                 t.add_(t.grad, alpha=-o.rate)
-        loss = model.loss(prompt)
-        losses.append(loss.item())
-        marks.append(time.perf_counter())
-    print(json.dumps({"losses": losses, "seconds": [b - a for a, b in zip(marks, marks[1:], strict=False)]}))
+    print(f"loss {o.steps} {model.loss(prompt).item()}", flush=True)
 
 
 def gradients(o: argparse.Namespace, ids: list[int], _: Tokenizer) -> None:
