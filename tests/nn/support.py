@@ -92,3 +92,15 @@ def _nest(kernel: Lowered, lengths: Sequence[int], step: Step) -> list[str]:
     roots = (shape.kernel.result, *(() if shape.kernel.fault is None else (shape.kernel.fault,)))
     extents = [d.extent for d in facts.digits(None)]
     return [f"digits {extents}", *(show_node(rewrite(root, resolved, {})) for root in roots)]
+
+
+def failure(text: str) -> str:
+    """What a program that ends with a fault says about it."""
+    program, told = check_source(text, "program.osp")
+    assert program is not None and not told, "\n".join(map(render, told))
+    error = io.StringIO()
+    code = run_program(
+        program, runtime=Runtime(OracleBackend()), stdout=io.StringIO(), stderr=error, stdin=io.StringIO()
+    )
+    assert code == 1
+    return error.getvalue()

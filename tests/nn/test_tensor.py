@@ -1,11 +1,11 @@
-"""stdlib/tensor: what its functions mean (B8.1 to B8.4), and that they cost nothing: the host makes the same of a kernel
-written with them as of one written by hand (B8.5)."""
+"""stdlib/tensor: what its functions mean, and that they cost nothing: the host makes the same of a kernel written with
+them as of one written by hand."""
 
 from __future__ import annotations
 
 import pytest
 
-from tests.nn.support import launched, outputs
+from tests.nn.support import launched, output, outputs
 
 DATA = """
 import tensor::{at, at2, at3, at4, intAt, vector, matrix, tensor3, tensor4, sumOver, maxOver, rowSums, columnSums}
@@ -114,7 +114,7 @@ def steps(expression: str) -> list[str]:
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_the_host_makes_the_same_of_it_as_of_index_arithmetic_by_hand(name: str) -> None:
-    """B8.5: the same steps, the same sums of products, the same loops around the same loads."""
+    """B8.4: the same steps, the same sums of products, the same loops around the same loads."""
     short, long = PAIRS[name]
     found = steps(short)
     assert found == steps(long)
@@ -126,5 +126,29 @@ def test_the_host_makes_the_same_of_it_as_of_index_arithmetic_by_hand(name: str)
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_it_has_the_same_elements_everywhere(name: str) -> None:
+    """B8.1, B8.2, B8.3."""
     results = [outputs(f'{DATA}print(join(fromGpu({e}) |> map(fn(x) => floatHex(x)), " "))\n') for e in PAIRS[name]]
     assert len({text for texts in results for text in texts}) == 1
+
+
+def test_readers_give_zeros_outside_the_buffer() -> None:
+    """B8.1: and no index is held against its dimension."""
+    program = """
+        import tensor::{at, at2, at3, at4, intAt}
+        let b = toGpu([1.0, 2.0, 3.0, 4.0])
+        print([at(b, 0 - 1), at(b, 4), at2(b, 2, 2, 0), at2(b, 2, 0, 3)])
+        print([at3(b, 2, 2, 0, 1, 1), at4(b, 1, 2, 2, 1, 0, 0, 0)])
+        print([intAt(toGpu([5]), 0), intAt(toGpu([5]), 1)])
+    """
+    assert output(program) == "[0.0, 0.0, 0.0, 4.0]\n[4.0, 0.0]\n[5, 0]\n"
+
+
+def test_sums_begin_with_zero_and_add_from_left_to_right() -> None:
+    """B8.3: with terms whose sum depends on it."""
+    program = """
+        import tensor::{sumOver, maxOver, total, rowSums, columnSums}
+        let b = toGpu([1e16, 1.0, 1.0, -1e16, -0.0, -0.0])
+        print([total(b), sumOver(2, fn(k) => gpuGet(b, 4 + k) ?: 1.0), sumOver(0, fn(k) => 1.0), maxOver(0, fn(k) => 1.0)])
+        print([fromGpu(rowSums(b, 2, 3)), fromGpu(columnSums(b, 3, 2))])
+    """
+    assert output(program) == "[0.0, 0.0, 0.0, -inf]\n[[1e+16, -1e+16], [1e+16, -1e+16]]\n"
