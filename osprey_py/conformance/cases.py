@@ -301,4 +301,6 @@ def launches() -> Iterator[Case]:
         yield Case(f"filter of {n}", "filter", positive, (numbers,), (), n)
         places = storage(INT, [(k * k * 7 + 3) % (n // 2 + 1) for k in range(n)])
         yield Case(f"accumulate of {n}", "accumulate", None, (places, numbers), (), n // 2 + 1)
+        some = storage(INT, [-1 if k % 3 == 1 else k // 2 for k in range(n)])
+        yield Case(f"accumulate of some of {n}", "accumulate", None, (some, numbers), (), n // 2 + 1)
     yield Case("a scan that overflows", "scan", checked, (storage(INT, [MAX - 3, 1, 1, 1, 1, 1]),), (), 6)

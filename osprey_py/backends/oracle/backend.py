@@ -166,5 +166,6 @@ def _at(element: Callable[..., Scalar], i: int, *acc: Scalar) -> Scalar:
 def _accumulate(step: Step) -> list[Scalar]:
     elements: list[Scalar] = [0.0] * step.n
     for at, value in zip(values(step.inputs[0]), values(step.inputs[1]), strict=True):
-        elements[at] += value
+        if at >= 0:
+            elements[at] += value
     return elements
