@@ -3,8 +3,8 @@
     python bench/char_gpt.py --torch PYTHON [--jax PYTHON] [--size small|large] [--repeats 3] [--threads 2] [--json FILE]
 
 PYTHON is one that has torch, or jax. The programs take turns; `step` is the median over all chunks of all repeats, after
-ten steps; `first` is the first step, in which code is made. Sizes: small has 112,577 parameters (16 x 64 tokens, width 64, 4
-heads, 2 layers), large 3,226,689 (16 x 128, 256, 8, 4).
+ten steps; `first` is the first step, in which code is made. Sizes: small has 112,577 parameters (16 x 64 tokens, width 64,
+4 heads, 2 layers), large 3,226,689 (16 x 128, 256, 8, 4).
 """
 
 from __future__ import annotations
