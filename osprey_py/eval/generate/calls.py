@@ -61,12 +61,13 @@ def _call_to(b: Body, e: c.Call, dest: Dest) -> None:
 
 
 def _jump(b: Body, e: c.Call) -> None:
-    """A self tail call: new values for the parameters, then the top of the loop."""
+    """A self tail call: new values for the parameters, then the top of the loop. A parameter that is handed on as it is
+    stays where it is, unless it was moved into a temporary because a later argument needs statements."""
     ps = operands(b, e.args)
     changed = [
         (v, p)
         for v, p, x in zip(b.params, ps, e.args, strict=True)
-        if not (isinstance(x, c.LocalRef) and x.var is v and not v.mutable)
+        if not (isinstance(x, c.LocalRef) and x.var is v and not v.mutable and local_name(v) in p.text)
     ]
     if changed:
         left = ", ".join(local_name(v) for v, _ in changed)
