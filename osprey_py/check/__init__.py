@@ -1,6 +1,7 @@
 """Names, types, effects and purity, match coverage: from source to the typed program.
 
 load_program(path)   a file (or a folder with one program) and all it imports
+load_checked(path)   the same with the project, for those who look for declarations
 check_source(text)   one text, for tests and tools
 """
 
@@ -18,6 +19,7 @@ from osprey_py.source.span import Source
 
 if TYPE_CHECKING:
     from osprey_py.check.core import Program
+    from osprey_py.modules.project import Project
 
 
 @contextmanager
@@ -34,11 +36,21 @@ def _no_collection() -> Iterator[None]:
 
 def load_program(path: Path) -> tuple[Program | None, list[Diagnostic]]:
     """The typed program of an entry file, None when there are errors; and all diagnostics, warnings too."""
+    program, diagnostics, _ = load_checked(path)
+    return program, diagnostics
+
+
+def load_checked(path: Path) -> tuple[Program | None, list[Diagnostic], Project]:
+    """As `load_program`, with the project that was checked."""
     from osprey_py.check.program import check_project
     from osprey_py.modules.project import load_project
 
+    def load() -> tuple[Program | None, list[Diagnostic], Project]:
+        project = load_project(path)
+        return *check_project(project), project
+
     with _no_collection():
-        return call_deep(lambda: check_project(load_project(path)))
+        return call_deep(load)
 
 
 def check_source(

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from osprey_py.check.core import Program
@@ -71,17 +72,9 @@ def _run(program: Program, world: Any) -> int:
     install(unit, namespace, world)
     startup = namespace["startup"]
     try:
-        try:
+        with strict(unit, world):
             startup()
             world.runtime.barrier()
-        except MemoryError:
-            raise MathFault("out of memory", program_span(program), recoverable=False) from None
-        except RecursionError as e:
-            raise MathFault("recursion too deep", _deepest(e) or program_span(program), recoverable=False) from None
-        except NameError as e:
-            raise _read_too_early(unit, e) from None
-        except MathFault as fault:
-            raise world.runtime.caught(fault, 0) from None
     except MathFault as fault:
         _report(fault, world.stderr)
         return 1
@@ -89,6 +82,22 @@ def _run(program: Program, world: Any) -> int:
         finish(world)
         return leaving.code
     return 0 if finish(world) else 1
+
+
+@contextmanager
+def strict(unit: Unit, world: Any) -> Iterator[None]:
+    """Around code of the program: what ends it is the fault that strict evaluation would have met first."""
+    try:
+        yield
+    except MemoryError:
+        raise MathFault("out of memory", program_span(unit.program), recoverable=False) from None
+    except RecursionError as e:
+        span = _deepest(e) or program_span(unit.program)
+        raise MathFault("recursion too deep", span, recoverable=False) from None
+    except NameError as e:
+        raise _read_too_early(unit, e) from None
+    except MathFault as fault:
+        raise world.runtime.caught(fault, 0) from None
 
 
 def _deepest(e: BaseException) -> Span | None:
@@ -113,10 +122,11 @@ def _read_too_early(unit: Unit, e: NameError) -> MathFault:
 
 
 def program_span(program: Program) -> Span:
-    """A span for faults that have no place of their own: the main function's, or the first statement's."""
+    """A span for faults that have no place of their own: the main function's, the first statement's, or a library's last
+    function's."""
     if program.main is not None:
         return program.functions[program.main].span
-    return program.startup[0].span
+    return program.startup[0].span if program.startup else list(program.functions.values())[-1].span
 
 
 def fault_diagnostic(fault: MathFault) -> Diagnostic:

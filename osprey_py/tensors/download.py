@@ -1,4 +1,4 @@
-"""Fetching GPT-2's published files: `python -m osprey_py.tensors.download FOLDER [--from URL]`.
+"""Fetching published files, GPT-2's by `python -m osprey_py.tensors.download FOLDER [--from URL]`.
 
 Comes in: a folder. Goes out: the files in it, each whole or not there: bytes go to NAME.part, which a later run carries
 on with, and which is renamed once its size and SHA-256 are the published ones. What goes wrong is one sentence and exit
@@ -32,9 +32,12 @@ WIDTH = 30
 
 @dataclass(frozen=True, slots=True)
 class Published:
+    """name: here; remote: at the source, where that is another."""
+
     name: str
     size: int
     sha256: str
+    remote: str = ""
 
 
 GPT2 = (
@@ -90,7 +93,7 @@ def fetch(file: Published, folder: Path, source: str, out: TextIO) -> None:
         return
     if part.exists() and part.stat().st_size > file.size:
         part.unlink()
-    url = f"{source}/{file.name}"
+    url = f"{source}/{file.remote or file.name}"
     try:
         _receive(file, part, url, progress)
     except DownloadError as e:

@@ -14,7 +14,7 @@ import mmap
 import os
 import stat
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
@@ -42,7 +42,8 @@ BITS = {
 """Bits an element of every type the format knows. A file may hold any of them; the language reads those in FLOATS."""
 
 FLOATS = {"F64": Kind.F64, "F32": Kind.F32, "F16": Kind.F16, "BF16": Kind.BF16}
-_WRITTEN = {**{kind: name for name, kind in FLOATS.items()}, Kind.I64: "I64", Kind.BOOL: "BOOL"}
+WRITTEN = {**FLOATS, "I64": Kind.I64, "BOOL": Kind.BOOL}
+_NAMES = {kind: name for name, kind in WRITTEN.items()}
 
 
 class TensorError(Exception):
@@ -63,8 +64,11 @@ class TensorInfo:
 class TensorFile:
     """A checked, mapped file."""
 
-    def __init__(self, path: str, data: mmap.mmap, start: int, infos: Sequence[TensorInfo]) -> None:
+    def __init__(
+        self, path: str, data: mmap.mmap, start: int, infos: Sequence[TensorInfo], metadata: Mapping[str, str]
+    ) -> None:
         self.path = path
+        self.metadata = metadata
         self._data = data
         self._start = start
         self._infos = {info.name: info for info in infos}
@@ -86,11 +90,17 @@ class TensorFile:
 
     def read(self, name: str) -> Storage:
         """The elements, row-major, where they are mapped. Raises TensorError for a type that is not a float."""
-        info = self.info(name)
-        kind = FLOATS.get(info.dtype)
+        return self._stored(self.info(name), FLOATS)
+
+    def read_any(self, name: str) -> Storage:
+        """The same for every type that is written: ints and bools too."""
+        return self._stored(self.info(name), WRITTEN)
+
+    def _stored(self, info: TensorInfo, kinds: Mapping[str, Kind]) -> Storage:
+        kind = kinds.get(info.dtype)
         if kind is None:
             raise TensorError(
-                f"tensor {quote(name)}: type {info.dtype} is not one of {', '.join(FLOATS)}, in {self.path}"
+                f"tensor {quote(info.name)}: type {info.dtype} is not one of {', '.join(kinds)}, in {self.path}"
             )
         count = prod(info.shape)
         if count == 0:
@@ -125,9 +135,10 @@ def _open(path: str, identity: tuple[int, ...]) -> TensorFile:
         raise TensorError(f"{path}: header length {length} is over {MAX_HEADER}")
     if 8 + length > size:
         raise TensorError(f"{path}: file cut short: the header's length is {length} and {size - 8} bytes follow")
-    infos = _entries(path, _header(path, data[8 : 8 + length]))
+    header = _header(path, data[8 : 8 + length])
+    infos = _entries(path, header)
     _check_layout(path, infos, size - 8 - length)
-    return TensorFile(path, data, 8 + length, infos)
+    return TensorFile(path, data, 8 + length, infos, header.get(METADATA, {}))
 
 
 def _header(path: str, raw: bytes) -> dict[str, Any]:
@@ -210,13 +221,16 @@ def _check_layout(path: str, infos: Sequence[TensorInfo], size: int) -> None:
         raise TensorError(f"{path}: {size - at} bytes of data belong to no tensor")
 
 
-def save_tensors(path: str, tensors: Iterable[tuple[str, Sequence[int], Storage]]) -> None:
-    """Write a file with these (name, shape, elements). It is written aside and renamed: whole or not at all.
+def save_tensors(
+    path: str, tensors: Iterable[tuple[str, Sequence[int], Storage]], metadata: Mapping[str, str] | None = None
+) -> None:
+    """Write a file with these (name, shape, elements). It is written aside, brought to the disk and renamed: whole or not
+    at all. metadata: more texts for the header.
 
     Raises TensorError for a name given twice, a shape that does not fit its elements, and what the disk says.
     """
     items = [(name, tuple(shape), storage) for name, shape, storage in tensors]
-    header: dict[str, Any] = {METADATA: {"format": "pt"}}
+    header: dict[str, Any] = {METADATA: {"format": "pt", **(metadata or {})}}
     at = 0
     # Wide elements first: every tensor is then aligned to its element.
     items.sort(key=lambda item: -item[2].kind.itemsize)
@@ -226,7 +240,7 @@ def save_tensors(path: str, tensors: Iterable[tuple[str, Sequence[int], Storage]
         if any(d < 0 for d in shape) or prod(shape) != storage.length:
             raise TensorError(f"tensor {quote(name)}: shape {list(shape)} does not fit {storage.length} elements")
         end = at + storage.length * storage.kind.itemsize
-        header[name] = {"dtype": _WRITTEN[storage.kind], "shape": list(shape), "data_offsets": [at, end]}
+        header[name] = {"dtype": _NAMES[storage.kind], "shape": list(shape), "data_offsets": [at, end]}
         at = end
     text = json.dumps(header, ensure_ascii=False, separators=(",", ":")).encode("utf-8")
     text += b" " * (-len(text) % 8)
@@ -240,12 +254,22 @@ def save_tensors(path: str, tensors: Iterable[tuple[str, Sequence[int], Storage]
                 f.flush()
                 os.fsync(f.fileno())
             os.replace(aside, path)
+            _sync_folder(os.path.dirname(path) or os.curdir)
         except OSError:
             if os.path.exists(aside):
                 os.remove(aside)
             raise
     except (OSError, ValueError) as e:
         raise TensorError(f"{path}: {_reason(e)}") from None
+
+
+def _sync_folder(folder: str) -> None:
+    """Bring a rename to the disk."""
+    opened = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def quote(name: str) -> str:
