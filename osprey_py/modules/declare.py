@@ -39,14 +39,15 @@ def pattern_names(pattern: ast.Pattern) -> Iterator[ast.Name]:
 
 
 def declare(
-    statements: tuple[ast.Statement, ...], space: Space, type_names: set[str], prelude: Space
+    statements: tuple[ast.Statement, ...], space: Space, seen_from: Space, type_names: set[str], prelude: Space
 ) -> list[Diagnostic]:
-    """Puts what the statements declare into `space`, modules included. type_names: names of types that `type A = B` may
-    mean as an alias; any other B there is a one-variant union. prelude: holds names that are taken like built-ins."""
+    """Puts what the statements declare into `space`, modules included. seen_from: where names in the declarations are
+    looked up, the file with its imports or a module. type_names: names of types that `type A = B` may mean as an alias;
+    any other B there is a one-variant union. prelude: holds names that are taken like built-ins."""
     told: list[Diagnostic] = []
 
     def add(sort: Sort, name: ast.Name, what: str, node: ast.Node, exported: bool, **more: object) -> Symbol:
-        symbol = Symbol(name.text, qualified(space.path, name.text), sort, what, name.span, space, exported, node)
+        symbol = Symbol(name.text, qualified(space.path, name.text), sort, what, name.span, seen_from, exported, node)
         for attribute, value in more.items():
             setattr(symbol, attribute, value)
         known = space.names[sort].get(name.text)
@@ -83,9 +84,9 @@ def declare(
             case ast.EffectDecl(name=name, exported=exported):
                 add("effect", name, "effect", s, exported)
             case ast.ModuleDecl(name=name, exported=exported, body=body):
-                inside = Space((*space.path, name.text), space, "module")
+                inside = Space((*space.path, name.text), seen_from, "module")
                 add("module", name, "module", s, exported, inside=inside)
-                told.extend(declare(body, inside, type_names, prelude))
+                told.extend(declare(body, inside, inside, type_names, prelude))
     return told
 
 

@@ -142,7 +142,7 @@ class _Loader:
             type_names.update(declared_types(f.file.statements))
         for f in everything:
             assert f.space.parent is not None
-            for d in declare(f.file.statements, f.space.parent, type_names, self._prelude):
+            for d in declare(f.file.statements, f.space.parent, f.space, type_names, self._prelude):
                 self._tell(d)
             if f.namespace == PRELUDE:
                 self._show_prelude(f.space.parent)

@@ -168,6 +168,30 @@ print(M::go(1) + M::deep(1))
     assert [d.code for d in told] == ["E0101"]
 
 
+def test_declarations_and_modules_see_what_their_file_imports(tmp_path: Path) -> None:
+    """L7.3, L7.4: in the fields of records and unions, in aliases and effects, in modules; not in another file."""
+    user = """
+namespace b;
+import a::{T, f}
+export type R = { t: T }
+type U = A(T) | B { t: List<T> }
+type X = (T, int)
+effect E { op: fn(T) -> X }
+module M {
+    export type S = { t: T, r: R }
+    export fn go(n) = f(n)
+}
+"""
+    files = {
+        "a.osp": "namespace a;\nexport type T = { n: int }\nexport fn f(x) = x",
+        "b.osp": user,
+        "main.osp": "import a::{T}\nimport b::{R}\nimport b::M\nprint(M::go(R { t: T { n: 1 } }.t.n))",
+    }
+    accepted(tmp_path, files)
+    told = refused(tmp_path, {**files, "c.osp": "namespace b;\ntype Q = { t: T }"})
+    assert [d.code for d in told] == ["E0111"]
+
+
 def test_import_cycle(tmp_path: Path) -> None:
     """L7.2: namespaces may import each other."""
     accepted(
