@@ -177,7 +177,7 @@ export type R = { t: T }
 type U = A(T) | B { t: List<T> }
 type X = (T, int)
 effect E { op: fn(T) -> X }
-module M {
+export module M {
     export type S = { t: T, r: R }
     export fn go(n) = f(n)
 }
