@@ -31,6 +31,7 @@ SIGNATURES: dict[str, str] = {
     "gpuLoadTensor": "(string, string) -> Result<GpuBuffer<float>, Error> !IO",
     "tensorNames": "(string) -> Result<List<string>, Error> !IO",
     "tensorShape": "(string, string) -> Result<List<int>, Error> !IO",
+    "tensorMetadata": "(string) -> Result<Map<string, string>, Error> !IO",
     "saveTensors": "(string, List<(string, List<int>, GpuBuffer<float>)>) -> Result<Unit, Error> !IO",
     "gpuDevice": "() -> string !IO",
     # --- scalars (all legal in kernels) -----------------------------------------------------------------

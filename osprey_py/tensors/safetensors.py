@@ -17,6 +17,7 @@ import struct
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import chain
 from math import prod
 from typing import Any, NoReturn
 
@@ -161,11 +162,12 @@ def _header(path: str, raw: bytes) -> dict[str, Any]:
     try:
         text = raw.decode("utf-8")
         header = dict(json.loads(text, object_pairs_hook=pairs, parse_int=integer, parse_constant=constant))
-        for name in header:
-            name.encode("utf-8")
+        texts = header.get(METADATA)
+        for text in (*header, *(chain(*texts.items()) if isinstance(texts, dict) else ())):
+            str(text).encode("utf-8")
         return header
     except UnicodeEncodeError:
-        raise TensorError(f"{path}: the header is not JSON: half of a surrogate pair in a name") from None
+        raise TensorError(f"{path}: the header is not JSON: half of a surrogate pair in a text") from None
     except UnicodeDecodeError as e:
         raise TensorError(f"{path}: the header is not JSON: not UTF-8 at byte {e.start}") from None
     except RecursionError:

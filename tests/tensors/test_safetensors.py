@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import random
@@ -16,7 +17,11 @@ from hypothesis import strategies as st
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
+from osprey_py.backends.oracle import OracleBackend
 from osprey_py.backends.protocol import Kind, Storage
+from osprey_py.check import check_source
+from osprey_py.eval.run import run_program
+from osprey_py.graph.runtime import Runtime
 from osprey_py.tensors.safetensors import BITS, TensorError, open_tensors, save_tensors
 
 
@@ -138,7 +143,7 @@ EIGHT = bytes(8)
         (raw_file(b'{"\xff": 1}'), "not JSON: not UTF-8 at byte 2"),
         (
             raw_file(b'{"\\ud800":' + json.dumps(entry()).encode() + b"}", EIGHT),
-            "not JSON: half of a surrogate pair in a name",
+            "not JSON: half of a surrogate pair in a text",
         ),
         (raw_file(b'{"a":' + b"[" * 100_000 + b"]" * 100_000 + b"}"), "not JSON: nested too deep"),
         (raw_file(b"{} x"), "the header is not JSON"),
@@ -291,3 +296,44 @@ def test_the_writer_refuses_what_it_cannot_write(tmp_path: Path) -> None:
     with pytest.raises(TensorError, match="not a file name"):
         save_tensors("a\0b", [("a", (1,), one)])
     assert list(tmp_path.iterdir()) == []
+
+
+def test_metadata_ints_and_bools_are_kept_and_told(tmp_path: Path) -> None:
+    """T8, and what checkpoints are made of: the package reads the same."""
+    path = tmp_path / "all.safetensors"
+    items = [
+        ("whole", (2,), Storage(Kind.I64, np.array([-(2**63), 7], np.int64))),
+        ("yes", (), Storage(Kind.BOOL, np.array([1], np.uint8))),
+    ]
+    save_tensors(str(path), items, {"größe": '{"a":"\n"}', "b": ""})
+    told = {"format": "pt", "größe": '{"a":"\n"}', "b": ""}
+    with safe_open(path, "np") as file:
+        assert dict(file.metadata()) == told
+        assert file.get_tensor("whole").tolist() == [-(2**63), 7] and file.get_tensor("yes").tolist() is True
+    ours = open_tensors(str(path))
+    assert dict(ours.metadata) == told
+    assert (ours.read_any("whole").data.tolist(), ours.read_any("yes").data.tolist()) == ([-(2**63), 7], [1])
+    with pytest.raises(TensorError, match="type I64 is not one of F64, F32, F16, BF16"):
+        ours.read("whole")
+    half = raw_file(json.dumps({"__metadata__": {"a": "\ud800"}}).encode())
+    assert "half of a surrogate pair" in error_of(tmp_path / "half.safetensors", half)
+    assert not package_accepts(tmp_path / "half.safetensors")
+
+
+def test_the_language_reads_metadata(tmp_path: Path) -> None:
+    """T8"""
+    path = tmp_path / "texts.safetensors"
+    save_tensors(str(path), [], {"a": "ä"})
+    program, told = check_source(
+        f'''match tensorMetadata("{path}") {{
+            Success {{ value }} => print(value)
+            Error {{ message }} => print(message)
+        }}
+        print(tensorMetadata("{tmp_path}/none"))'''
+    )
+    assert program is not None, told
+    out = io.StringIO()
+    assert run_program(program, runtime=Runtime(OracleBackend()), stdout=out) == 0
+    assert out.getvalue() == (
+        f'{{ "format": "pt", "a": "ä" }}\nError(tensorMetadata: {tmp_path}/none: no such file or directory)\n'
+    )

@@ -14,7 +14,7 @@ from osprey_py.check.types import Named, Type
 from osprey_py.eval.library.absent import ABSENT
 from osprey_py.eval.pipelines import Source, elements
 from osprey_py.eval.registry import builtin
-from osprey_py.eval.values import Error, List, Success, make_list
+from osprey_py.eval.values import Error, List, Success, make_list, make_map
 from osprey_py.eval.world import World
 from osprey_py.graph.buffer import Buffer
 from osprey_py.kernel.ir import BOOL, FLOAT, INT, Ty
@@ -210,6 +210,15 @@ def tensor_shape(w: World, path: str, name: str) -> Any:
         return Success(make_list(list(open_tensors(path).shape(name))))
     except TensorError as e:
         return Error(f"tensorShape: {e}")
+
+
+@builtin("tensorMetadata", world=True)
+def tensor_metadata(w: World, path: str) -> Any:
+    w.runtime.barrier()
+    try:
+        return Success(make_map(list(open_tensors(path).metadata.items())))
+    except TensorError as e:
+        return Error(f"tensorMetadata: {e}")
 
 
 @builtin("saveTensors", world=True)
