@@ -14,6 +14,7 @@ from io import StringIO, TextIOWrapper
 COMMANDS = {
     "run": "run a program",
     "check": "check a program without running it: types, effects, purity of kernels",
+    "train": "train what a module of pure functions describes",
     "test": "run the tests in *.test.osp files",
     "explain": "say what a diagnostic code means, with a wrong program and a right one",
     "conform": "compare a backend with the oracle, byte for byte",

@@ -1,8 +1,8 @@
 """The table of diagnostic codes: what each one is about.
 
 E00xx text and syntax, E01xx names and modules, E02xx types, E03xx effects and purity (E035x: seen at a launch),
-E04xx match, E05xx run time; W instead of E for a warning. A code is given once and never re-used; `explain/` beside this
-file has a page for each.
+E04xx match, E05xx run time, E06xx training programs; W instead of E for a warning. A code is given once and never
+re-used; `explain/` beside this file has a page for each.
 """
 
 from __future__ import annotations
@@ -86,5 +86,8 @@ CODES: dict[str, str] = {
     "E0504": "a float that is not an integer in range",
     "E0505": "recursion too deep",
     "E0506": "something else that ends a program: a file-scope value read too early, a second `resume`",
+    # --- training programs -------------------------------------------------------------------------------------
+    "E0601": "a function of a training program that is missing, of another type, or not pure",
+    "E0602": "a type of a training program that cannot be kept in a checkpoint or given on the command line",
     "E0507": "a launch that the chosen device cannot run, or fails at",
 }

@@ -24,6 +24,7 @@ from osprey_py.source.codes import CODES
 from osprey_py.source.diagnostic import OspreyError
 from osprey_py.source.explain import files_of, page
 from osprey_py.source.render import render
+from osprey_py.training.program import load_training_program
 from tests import snapshots
 
 FOLDER = Path(bounds.__file__).parent.parent / "source" / "explain"
@@ -53,8 +54,8 @@ CASES = [
 
 
 def said(program: str, backend: str = "oracle") -> tuple[set[str], int | None, str]:
-    """The codes told when a program of a page is checked and run in the working directory, its exit code (None when it is
-    not run) and everything that can be seen of it."""
+    """The codes told when a program of a page is checked (as a training program, if it looks like one) and run in the
+    working directory, its exit code (None when it is not run) and everything that can be seen of it."""
     files = files_of(program)
     for name, text in files.items():
         saved = SAVED.match(text)
@@ -62,6 +63,11 @@ def said(program: str, backend: str = "oracle") -> tuple[set[str], int | None, s
     path = Path("example.osp") if "example.osp" in files else Path(os.curdir)
     if "// on a device without recursion" in program:
         backend = "flat"
+    if "export fn options()" in program:
+        try:
+            load_training_program(path)
+        except OspreyError as refused:
+            return {d.code for d in refused.diagnostics}, None, "".join(f"{render(d)}\n" for d in refused.diagnostics)
     checked, diagnostics = load_program(path)
     shown = "".join(f"{render(d)}\n" for d in diagnostics)
     codes = {d.code for d in diagnostics}
