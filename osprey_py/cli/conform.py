@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import sys
 
+from osprey_py.backends.discovery import names as backend_names
 from osprey_py.backends.protocol import Backend
-from osprey_py.cli.options import Parser, backend_names, make_backend, positive
+from osprey_py.cli.options import Parser, make_backend, positive
 
 
 def main(argv: list[str]) -> int:

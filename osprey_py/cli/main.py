@@ -17,6 +17,7 @@ COMMANDS = {
     "train": "train what a module of pure functions describes",
     "test": "run the tests in *.test.osp files",
     "explain": "say what a diagnostic code means, with a wrong program and a right one",
+    "devices": "list the devices: what each can do, or why it cannot be used",
     "conform": "compare a backend with the oracle, byte for byte",
     "diff": "say where two traces first differ",
 }
@@ -83,6 +84,7 @@ def _command(args: list[str]) -> int:
         print(_unknown(args[0]), file=sys.stderr)
         return 2
     command: Callable[[list[str]], int] = import_module(f"osprey_py.cli.{args[0]}").main
+    from osprey_py.backends.protocol import DeviceError
     from osprey_py.source.diagnostic import OspreyError
 
     try:
@@ -91,6 +93,9 @@ def _command(args: list[str]) -> int:
         from osprey_py.cli.options import report
 
         report(error.diagnostics)
+        return 1
+    except DeviceError as error:
+        print(f"osprey: the device failed: {error.text}", file=sys.stderr)
         return 1
 
 

@@ -74,27 +74,22 @@ BACKEND_OPTIONS = ("--device", "--threads")
 """The options of add_backend_options that take a value."""
 
 
-def backend_names() -> list[str]:
-    """Every backend that is installed: the host, and the entry points of the group `osprey.backends`."""
-    from importlib.metadata import entry_points
-
-    return sorted({"host", "oracle", *(e.name for e in entry_points(group="osprey.backends"))})
-
-
 def make_backend(name: str, threads: int | None) -> Backend:
-    """The backend called `name`; SystemExit(2) when there is none."""
+    """The backend called `name`. SystemExit(2) when there is none, SystemExit(1) with the reason when it is of no use
+    on this machine."""
     if name == "host":
         from osprey_py.backends.host import HostBackend
 
         return HostBackend(threads=threads)
-    if name == "oracle":
-        from osprey_py.backends.oracle import OracleBackend
+    from osprey_py.backends.discovery import NoSuchDevice, names, open_device
+    from osprey_py.backends.protocol import Unusable
 
-        return OracleBackend()
-    from importlib.metadata import entry_points
-
-    for entry in entry_points(group="osprey.backends", name=name):
-        backend: Backend = entry.load()()
-        return backend
-    print(f"osprey: no device `{name}`; there are: {', '.join(backend_names())}", file=sys.stderr)
-    raise SystemExit(2)
+    try:
+        return open_device(name)
+    except NoSuchDevice:
+        print(f"osprey: no device `{name}`; there are: {', '.join(names())}", file=sys.stderr)
+        raise SystemExit(2) from None
+    except Unusable as error:
+        remedy = f" ({error.help})" if error.help else ""
+        print(f"osprey: device `{name}` cannot be used: {error.text}{remedy}", file=sys.stderr)
+        raise SystemExit(1) from None
