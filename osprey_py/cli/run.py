@@ -19,6 +19,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--no-fusion", action="store_true", help="launch every buffer by itself; the bytes are the same"
     )
+    parser.add_argument(
+        "--profile", action="store_true", help="afterwards, say where the time went (on standard error)"
+    )
     own, rest = split_at_program(argv, BACKEND_OPTIONS)
     options = parser.parse_args(own)
     if not rest:
@@ -34,8 +37,11 @@ def main(argv: list[str]) -> int:
     from osprey_py.eval.run import run_program
     from osprey_py.graph.runtime import Runtime
 
-    runtime = Runtime(make_backend(options.device, options.threads), fusion=not options.no_fusion, profile=options.plan)
+    watched = options.plan or options.profile
+    runtime = Runtime(make_backend(options.device, options.threads), fusion=not options.no_fusion, profile=watched)
     code = run_program(program, args=rest[1:], runtime=runtime, folder=str(Path(rest[0]).parent))
     if options.plan:
+        print(runtime.plan_text(), file=sys.stderr)
+    if options.profile:
         print(runtime.profile_text(), file=sys.stderr)
     return code

@@ -31,9 +31,9 @@ class Watcher(Protocol):
 
     clock: Callable[[], float]
 
-    def planned(self, plan: Plan, nodes: list[Node]) -> None: ...
+    def planned(self, plan: Plan, nodes: list[Node], seconds: float) -> None: ...
 
-    def ran(self, recipe: Recipe, step: Step, nodes: list[Node], seconds: float) -> None: ...
+    def ran(self, recipe: Recipe, step: Step, nodes: list[Node], seconds: float, making: float) -> None: ...
 
 
 class Engine:
@@ -129,7 +129,11 @@ def _watched(
     counts: dict[int, int],
 ) -> bool:
     """The steps one by one, each timed."""
+    ready: Callable[[Step], None] | None = getattr(backend, "ready", None)
     for step, recipe in zip(steps, made, strict=True):
+        begun = watcher.clock()
+        if ready is not None:
+            ready(step)
         start = watcher.clock()
         try:
             report = backend.run((step,))
@@ -140,7 +144,7 @@ def _watched(
             return False
         for kept in report.counts.values():
             counts[recipe.group.value] = kept
-        watcher.ran(recipe, step, nodes, seconds)
+        watcher.ran(recipe, step, nodes, seconds, start - begun)
     return True
 
 

@@ -6,13 +6,14 @@ strict evaluation would have met, in its order (docs/graph.md; spec/language, se
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from osprey_py.backends.limits import Limits
 from osprey_py.backends.protocol import KIND_OF, Backend, DeviceError, Kind, Scalar, Storage
 from osprey_py.graph.buffer import Buffer, Memory, Node, NodeOp
 from osprey_py.graph.fuse import Fuser
@@ -20,6 +21,7 @@ from osprey_py.graph.kernels import IOTA, slice_kernel
 from osprey_py.graph.locate import LaunchFault, first_fault
 from osprey_py.graph.plan import Engine, Plan, make_plan
 from osprey_py.graph.refusal import refusal
+from osprey_py.graph.report import report
 from osprey_py.graph.risk import may_fault
 from osprey_py.graph.roomy import roomy
 from osprey_py.graph.schedule import Pending, pending, shape_of
@@ -51,7 +53,8 @@ class Stats:
 
 class Runtime:
     """One program's buffers on one backend. fusion: whether launches may be merged; bytes do not depend on it.
-    profile: steps run one by one, timed, for `profile_text`. replay: whether the evaluator may replay functions."""
+    profile: steps run one by one, timed, for `plan_text` and `profile_text`. replay: whether the evaluator may replay
+    functions."""
 
     def __init__(self, backend: Backend, *, fusion: bool = True, profile: bool = False, replay: bool = True) -> None:
         self.backend = backend
@@ -241,9 +244,16 @@ class Runtime:
         if self._listed:
             self._prune()
 
-    def profile_text(self) -> str:
+    def plan_text(self) -> str:
         """What was launched; empty unless the runtime was made with `profile`."""
         return "" if self.profile is None else self.profile.text()
+
+    def profile_text(self) -> str:
+        """Where the time went, beside what the device can do; empty unless the runtime was made with `profile`."""
+        if self.profile is None:
+            return ""
+        limits: Callable[[], Limits] | None = getattr(self.backend, "limits", None)
+        return report(self.profile, None if limits is None else limits())
 
     # --- inside ----------------------------------------------------------------------------------------------
 
@@ -279,10 +289,11 @@ class Runtime:
 
     def _plan(self, graph: Pending) -> Plan:
         self.stats.planned += 1
+        begun = 0.0 if self.profile is None else self.profile.clock()
         shape = shape_of(graph)
         plan = make_plan(shape, self.fuser.fuse(shape, graph.nodes), tuple(n.type for n in graph.nodes))
         if self.profile is not None:
-            self.profile.planned(plan, graph.nodes)
+            self.profile.planned(plan, graph.nodes, self.profile.clock() - begun)
         return plan
 
     def _run_listed(self, nodes: list[Node]) -> None:

@@ -96,6 +96,19 @@ def test_plan_lists_launches_with_their_places(tmp_path: Path) -> None:
     assert "x.osp:2" in result.stderr and "launches" in result.stderr
 
 
+def test_profile_tells_where_the_time_went(tmp_path: Path) -> None:
+    """By kernel and by line, on standard error; what the program prints is as it was. The oracle knows no limits."""
+    (tmp_path / "x.osp").write_text(
+        "let b = gpuMap(gpuIota(9), fn(x) => x * x)\nprint(gpuFold(b, 0, fn(a, x) => a + x))\n"
+    )
+    for device in ("host", "oracle"):
+        result = osprey("run", "--device", device, "--profile", "x.osp", cwd=tmp_path)
+        assert (result.returncode, result.stdout) == (0, "204\n")
+        assert "in 2 launches of 2 kernels" in result.stderr
+        assert "x.osp:1  let b = gpuMap(gpuIota(9), fn(x) => x * x)" in result.stderr
+        assert ("GB/s read from memory" in result.stderr) == (device == "host")
+
+
 def trace(path: Path, *lines: object) -> str:
     path.write_text("".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines))
     return str(path)

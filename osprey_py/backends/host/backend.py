@@ -15,6 +15,7 @@ from osprey_py.backends.host.compiled import Compiled
 from osprey_py.backends.host.packing import Frame
 from osprey_py.backends.host.pool import Plan, Pool
 from osprey_py.backends.host.stack import on_deep_stack
+from osprey_py.backends.limits import Limits
 from osprey_py.backends.protocol import Capabilities, Kind, Report, Step, StepOp, Storage
 from osprey_py.kernel.ir import Kernel
 from osprey_py.kernel.passes import ALL, Passes, prepared
@@ -49,6 +50,23 @@ class HostBackend:
 
     def release(self, storage: Storage) -> None:
         self._blocks.release(storage)
+
+    def limits(self) -> Limits:
+        """What these threads can do at most."""
+        from osprey_py.backends.host.limits import measured
+
+        return measured(self.threads)
+
+    def ready(self, step: Step) -> None:
+        """Make or load the code of a step, and do nothing else, so that profiles can time it apart."""
+        if step.n > 0:
+            temporary: list[Storage] = []
+            self._frame.begin(1)
+            self._plan.clear()
+            step.compiled.add(self._plan, self._frame, 0, step, self._blocks, temporary)
+            self._plan.clear()
+            for storage in temporary:
+                self._blocks.release(storage)
 
     def run(self, steps: Sequence[Step]) -> Report:
         frame, plan = self._frame, self._plan
