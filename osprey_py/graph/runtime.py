@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from osprey_py.backends.limits import Limits
 from osprey_py.backends.protocol import KIND_OF, Backend, DeviceError, Kind, Scalar, Storage
 from osprey_py.graph.buffer import Buffer, Memory, Node, NodeOp
 from osprey_py.graph.fuse import Fuser
@@ -21,14 +20,16 @@ from osprey_py.graph.kernels import IOTA, slice_kernel
 from osprey_py.graph.locate import LaunchFault, first_fault
 from osprey_py.graph.plan import Engine, Plan, make_plan
 from osprey_py.graph.refusal import refusal
-from osprey_py.graph.report import report
 from osprey_py.graph.risk import may_fault
 from osprey_py.graph.roomy import roomy
 from osprey_py.graph.schedule import Pending, pending, shape_of
-from osprey_py.graph.trace import Profile
 from osprey_py.kernel.fault import MathFault
 from osprey_py.kernel.ir import FLOAT, INT, Kernel, Ty
 from osprey_py.source.span import NO_SPAN, Span
+
+if TYPE_CHECKING:
+    from osprey_py.backends.limits import Limits
+    from osprey_py.graph.trace import Profile
 
 BACKLOG = 8192
 """Launches that may pile up before the newest is run whether or not somebody reads it: memory stays bounded."""
@@ -37,6 +38,13 @@ MOST_PLANS = 256
 """Plans kept; the oldest goes first. A program whose graphs never repeat does not fill the memory."""
 
 _NAN = np.uint64(0x7FF8000000000000).view(np.float64)
+
+
+def _profile() -> Profile:
+    """Imported when it is wanted: counting work needs much that running does not."""
+    from osprey_py.graph.trace import Profile
+
+    return Profile(perf_counter)
 
 
 @dataclass(slots=True)
@@ -60,7 +68,7 @@ class Runtime:
         self.backend = backend
         self.replaying = replay
         self.fuser = Fuser(fusion)
-        self.profile = Profile(perf_counter) if profile else None
+        self.profile = _profile() if profile else None
         self.stats = Stats()
         self._order = 0
         self._backlog = BACKLOG
@@ -252,6 +260,8 @@ class Runtime:
         """Where the time went, beside what the device can do; empty unless the runtime was made with `profile`."""
         if self.profile is None:
             return ""
+        from osprey_py.graph.report import report
+
         limits: Callable[[], Limits] | None = getattr(self.backend, "limits", None)
         return report(self.profile, None if limits is None else limits())
 
