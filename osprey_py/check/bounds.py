@@ -22,6 +22,8 @@ def tell_refused(cx: Context) -> None:
             root = root.origin
         if root.what.startswith("kernel "):
             _kernel(cx, sink, root, label, reason)
+        elif root.what.startswith("differentiated "):
+            _differentiated(cx, sink, root, label, reason)
         elif root.what in ("top", "main"):
             _unhandled(cx, root, label, reason)
         elif root.what.startswith("argument "):
@@ -94,6 +96,25 @@ def _kernel(cx: Context, sink: Sink, root: Sink, label: Label, reason: Reason) -
         marks,
         (f"the chain: {chain_text(_called(primary) if len(steps) == 1 else 'kernel', label, reason)}",),
         "do it outside the kernel: compute first, then act on the result",
+    )
+
+
+def _differentiated(cx: Context, sink: Sink, root: Sink, label: Label, reason: Reason) -> None:
+    steps = uses(sink)
+    span = steps[0][0] if steps else last(reason).span
+    arguments = cx.call_arguments.get(span, ())
+    primary = arguments[0] if arguments and len(steps) == 1 else span
+    builtin = root.what.removeprefix("differentiated ")
+    marks = [(s, f"`{c}` is given it here") for s, c in steps[1:]]
+    marks.extend(chain_marks(label, reason, primary))
+    cx.tell(
+        "E0311",
+        f"a function is differentiated only when it is pure; it {does(label, reason)}",
+        primary,
+        f"`{builtin}` differentiates this",
+        marks,
+        (f"the chain: {chain_text('the function', label, reason)}",),
+        "do it outside: before, or with the value that comes back",
     )
 
 

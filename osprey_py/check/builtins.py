@@ -3,8 +3,10 @@
 Signatures are written in the language's own type syntax, with three additions:
   `<T: number>`   the set of types a variable may be: number = {int, float}, element = {int, float, bool},
                   sized = {string, List, Map, Iterator}; `<S: sequence<T>>` = List<T> or Iterator<T> (List when left open);
-                  `equal` = what `==` compares; a bare variable is unrestricted
+                  `equal` = what `==` compares; `differentiable` = made of floats and float buffers; a bare variable is
+                  unrestricted
   `pure (T) -> U` a kernel slot: the argument's function type must have no effects, IO included
+  `proven (T) -> U` likewise, of a function of the host
   `!e` / `!IO`    an effect variable (what the function argument performs, the call performs) / the effect IO
 A signature without parameters is a constant. A test fails when a name here has no implementation in eval/.
 """
@@ -34,6 +36,10 @@ SIGNATURES: dict[str, str] = {
     "tensorMetadata": "(string) -> Result<Map<string, string>, Error> !IO",
     "saveTensors": "(string, List<(string, List<int>, GpuBuffer<float>)>) -> Result<Unit, Error> !IO",
     "gpuDevice": "() -> string !IO",
+    # --- gradients ------------------------------------------------------------------------------------
+    "valueAndGradient": "<P: differentiable>(proven (P) -> float, P) -> (float, P)",
+    "gradient": "<P: differentiable>(proven (P) -> float, P) -> P",
+    "stopGradient": "<P: differentiable>(P) -> P",
     # --- scalars (all legal in kernels) -----------------------------------------------------------------
     "sqrt": "(float) -> float",
     "exp": "(float) -> float",

@@ -217,7 +217,12 @@ class Context:
         self.call_arguments: dict[Span, tuple[Span, ...]] = {}
         self.read_field: Callable[[Term, Need], Term | None] = lambda t, n: None
         self.tell_need: Callable[[Term, Need, Mismatch | None], None] = lambda t, n, m: None
-        self.unifier = Unifier(lambda t, n: self.read_field(t, n), lambda t, n, m: self.tell_need(t, n, m))
+        self.differentiable: Callable[[Term, Need], None] = lambda t, n: None
+        self.unifier = Unifier(
+            lambda t, n: self.read_field(t, n),
+            lambda t, n, m: self.tell_need(t, n, m),
+            lambda t, n: self.differentiable(t, n),
+        )
         self.flows = self.unifier.flows
 
     def infer(self, expr: ast.Expr, env: Env, expected: Term | None = None) -> Term:

@@ -176,6 +176,8 @@ def default_open(cx: Context, keep: set[int], everything: bool = False) -> None:
 
 def _decide(cx: Context, v: TVar) -> None:
     choice: Term = INT
+    if v.needs and any(kind == "differentiable" for kind, _ in v.needs):
+        choice = FLOAT
     if v.kind is not None and "int" not in v.kind:
         if "List" in v.kind:
             need = v.needs.get(("element", "")) if v.needs else None

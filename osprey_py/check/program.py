@@ -10,6 +10,7 @@ from osprey_py.check import core
 from osprey_py.check.bounds import tell_refused
 from osprey_py.check.context import ConstructorDef, Context, Env, FunctionScope, Infer, TypeDef
 from osprey_py.check.declarations import declare_types
+from osprey_py.check.differentiable import meet_differentiable
 from osprey_py.check.effects import EffVar
 from osprey_py.check.elaborate import Elaborator
 from osprey_py.check.groups import Placed, default_open, infer_groups
@@ -98,6 +99,7 @@ class _Checker:
         self.entry = entry
         self.cx = Context(RULES, local_functions)
         self.cx.read_field = lambda t, need: read_field(self.cx, t, need)
+        self.cx.differentiable = lambda t, need: meet_differentiable(self.cx, t, need)
         self.cx.tell_need = lambda t, need, m: tell_need(self.cx, t, need, m)
         self.top = FunctionScope(EffVar(0), "the top level")
         self.placed: list[Placed] = []

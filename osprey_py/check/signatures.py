@@ -1,7 +1,8 @@
 """Types of built-ins: from the signature strings of check/builtins.py to schemes.
 
-Comes in: a name. Goes out: its scheme, read the first time it is used. Kernel slots (`pure`) become bounds that admit
-nothing; `() -> Unit !IO` as a parameter becomes a bound that admits IO (spec: types-and-effects L5.4, L5.6).
+Comes in: a name. Goes out: its scheme, read the first time it is used. Kernel slots (`pure`) and what is differentiated
+(`proven`) become bounds that admit nothing; `() -> Unit !IO` as a parameter becomes a bound that admits IO (spec:
+types-and-effects L5.4, L5.6).
 """
 
 from __future__ import annotations
@@ -33,6 +34,8 @@ TYPE_ARITY = {
 """The built-in types and how many arguments each takes. `Error` is another name of string (L6.9)."""
 
 _KINDS: dict[str, Kind] = {"number": NUMBER, "element": ELEMENT, "sized": SIZED}
+_BOUNDS = {"pure": "kernel", "proven": "differentiated"}
+"""Words before a parameter's function type that forbid every effect, and what a sink calls such a function."""
 _TOKEN = re.compile(r"\s*(->|[A-Za-z]\w*|[<>(),:!])")
 _GENERIC = 1_000_000
 """The level of variables in built-in schemes: inside every binding."""
@@ -97,8 +100,8 @@ class _Reader:
             if self.peek() == ":":
                 self.next()
                 kind = self.next()
-                if kind == "equal":
-                    v.needs = {("equal", ""): Need("equal", "", (), NO_SPAN)}
+                if kind in ("equal", "differentiable"):
+                    v.needs = {(kind, ""): Need(kind, "", (), NO_SPAN)}
                 elif kind == "sequence":
                     v.kind = SEQUENCE
                     self.next("<")
@@ -122,9 +125,7 @@ class _Reader:
         self.next()
 
     def type(self, top: bool = False) -> Term:
-        pure = self.peek() == "pure"
-        if pure:
-            self.next()
+        bound = self.next() if self.peek() in _BOUNDS else ""
         if self.peek() != "(":
             return self._named()
         items = self._items()
@@ -132,7 +133,7 @@ class _Reader:
             return items[0] if len(items) == 1 else TTuple(tuple(items))
         self.next("->")
         result = self.type()
-        return TFun(tuple(items), result, self._effect(pure, top))
+        return TFun(tuple(items), result, self._effect(bound, top))
 
     def _items(self) -> list[Term]:
         self.next("(")
@@ -162,8 +163,8 @@ class _Reader:
             return TCon(name, tuple(args))
         return TCon(next((key for key in self.cx.types if key.rsplit("::", 1)[-1] == name), name), tuple(args))
 
-    def _effect(self, pure: bool, top: bool) -> EffVar:
-        """The effect of an arrow: written, a kernel's bound, or any."""
+    def _effect(self, bound: str, top: bool) -> EffVar:
+        """The effect of an arrow: written, a bound (a key of _BOUNDS), or any."""
         written = ""
         if self.peek() == "!":
             self.next()
@@ -177,8 +178,8 @@ class _Reader:
         if top and written == "IO":
             e.labels[IO] = Reason(NO_SPAN, self.name)
         elif not top:
-            what = f"kernel {self.name}" if pure else f"argument {self.name}"
-            sink = self.cx.bound(frozenset(), io=written == "IO", cells=not pure, span=NO_SPAN, what=what)
+            what = f"{_BOUNDS.get(bound, 'argument')} {self.name}"
+            sink = self.cx.bound(frozenset(), io=written == "IO", cells=not bound, span=NO_SPAN, what=what)
             self.flows.append(Flow(e, sink, NOTHING))
         return e
 

@@ -92,7 +92,7 @@ class Need:
     """What a type must offer once it is known. kind: `field` (to read; name; types: the field's type),
     `put` (a field to put something into), `element` (of a List or
     Iterator), `recover` (what `?:` gives), `index` (types: key, value), `equal` (it can be compared),
-    `error` (nothing, but left open it is Error).
+    `differentiable` (it has a gradient; name: the path to it), `error` (nothing, but left open it is Error).
     span: where it is asked for; use: the use of a generic function that asks.
     Two needs of one kind and name on one variable have equal types."""
 

@@ -45,14 +45,16 @@ class Mismatch(Exception):
 class Unifier:
     """incomparable: the named types that hold functions or buffers. read_field: the type of a field of a known type, None
     (after telling) where it has none. tell_need: reports a requirement that a known
-    type does not meet."""
+    type does not meet. differentiable: hands the need of that name on to a type's parts."""
 
     def __init__(
         self,
         read_field: Callable[[Term, Need], Term | None],
         tell_need: Callable[[Term, Need, Mismatch | None], None],
+        differentiable: Callable[[Term, Need], None],
     ) -> None:
         self._read_field = read_field
+        self._differentiable = differentiable
         self._tell_need = tell_need
         self.incomparable = {"GpuBuffer"}
         self.flows = Flows(self._same_args, lower_args)
@@ -155,6 +157,8 @@ class Unifier:
                 self.unify(result_of(STRING), value)
             else:
                 self._tell_need(t, need, None)
+        elif need.kind == "differentiable":
+            self._differentiable(t, need)
         elif need.kind == "equal":
             if isinstance(t, TFun) or (isinstance(t, TCon) and t.name in self.incomparable):
                 self._tell_need(t, need, None)

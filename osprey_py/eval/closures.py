@@ -26,6 +26,9 @@ _variables: dict[str, core.Var] = {}
 GLOBALS = "__osprey_globals__"
 """In a module's namespace: qualified name -> Python name of every function and file-scope let."""
 
+HOME = "__osprey_home__"
+"""In the namespace of a module that was made once more: the namespace of the first."""
+
 
 def register(code: CodeType, function: core.Function) -> None:
     _functions[code] = function

@@ -46,6 +46,7 @@ class NoGpu:
 @dataclass(eq=False, slots=True)
 class World:
     """depth: frames of recursive functions that are active now; handlers: the innermost effect handler.
+    studio: the program's module once more (eval/studio.py), for recordings and gradients.
     tests: the harness of eval/tests.py once a test ran. exit_code: what the program ends with."""
 
     runtime: Any
@@ -59,6 +60,7 @@ class World:
     tests: Any = None
     random: Any = None
     extractor: Any = None
+    studio: Any = None
     exit_code: int = 0
 
 

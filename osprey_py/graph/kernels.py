@@ -1,10 +1,27 @@
-"""The few kernels that the runtime itself launches: iota, and copies of (a part of) a buffer."""
+"""The few kernels that the runtime itself launches: iota, copies of (a part of) a buffer, and what moves adjoints."""
 
 from __future__ import annotations
 
 from functools import cache
 
-from osprey_py.kernel.ir import INT, Kernel, Node, Ty, index, load, uniform, walk
+from osprey_py.kernel.faults import lower
+from osprey_py.kernel.ir import (
+    BOOL,
+    FLOAT,
+    INT,
+    Bound,
+    Kernel,
+    Node,
+    Ty,
+    const,
+    index,
+    inrange,
+    load,
+    select,
+    uniform,
+    var,
+    walk,
+)
 
 IOTA = Kernel((), (), index(), name="iota")
 """Element i is i."""
@@ -38,3 +55,68 @@ def reads_only_at_index(kernel: Kernel) -> frozenset[int]:
 def has_folds(kernel: Kernel) -> bool:
     """Whether an element needs more than a fixed number of operations."""
     return bool(kernel.functions) or any(n.op in ("fold", "loop") for n in walk(kernel.roots))
+
+
+# --- of gradients --------------------------------------------------------------------------------------------------
+
+
+@cache
+def operation_kernel(op: str, taped: tuple[bool, ...]) -> Kernel:
+    """A scalar operation on floats: its operands are the elements of slots where `taped`, else uniforms."""
+    slots, uniforms, operands = 0, 0, []
+    for is_slot in taped:
+        operands.append(load(slots, FLOAT, index()) if is_slot else uniform(uniforms, FLOAT))
+        slots, uniforms = slots + is_slot, uniforms + (not is_slot)
+    result = Node(op, FLOAT, tuple(operands))
+    return Kernel((FLOAT,) * slots, (FLOAT,) * uniforms, result, name=op)
+
+
+@cache
+def constant_kernel(value: float) -> Kernel:
+    """Every element is the value."""
+    return Kernel((), (), const(value), name=str(value))
+
+
+ADD = Kernel(
+    (FLOAT, FLOAT), (), Node("fadd", FLOAT, (load(0, FLOAT, index()), load(1, FLOAT, index()))), name="adjoint"
+)
+"""An adjoint and one more subtotal."""
+
+FROM_ZERO = Kernel((FLOAT,), (), Node("fadd", FLOAT, (const(0.0), load(0, FLOAT, index()))), name="adjoint")
+"""0.0 + the element: -0.0 is gone."""
+
+GATHER = Kernel((FLOAT, INT), (), load(0, FLOAT, load(1, INT, index())), name="gather")
+"""The element of slot 0 at the index in slot 1, which is in range."""
+
+OFFSET = Kernel((), (INT,), Node("wadd", INT, (index(), uniform(0, INT))), name="offset")
+"""u0, u0 + 1, …"""
+
+
+def _placed() -> Kernel:
+    at = Node("wsub", INT, (index(), uniform(0, INT)))
+    return Kernel((FLOAT,), (INT,), select(inrange(0, at), load(0, FLOAT, at), const(0.0)), name="placed")
+
+
+PLACED = _placed()
+"""The only slot from element u0 on, 0.0 around it."""
+
+
+@cache
+def count_kernel(kept: Kernel) -> Kernel:
+    """A scan: how many of the elements up to this one a filter keeps. It cannot fault where the filter did not."""
+    lowered = lower(kept)
+    acc = Bound(INT, "count")
+    step = Node("wadd", INT, (var(acc), select(lowered.result, const(1), const(0))))
+    return Kernel(kept.slots, kept.uniforms, step, lowered.functions, acc, const(0), "count", kept.sources)
+
+
+def _spread() -> Kernel:
+    count = load(1, INT, index())
+    before = load(1, INT, Node("wsub", INT, (index(), const(1))))
+    earlier = select(Node("eq", BOOL, (index(), const(0))), const(0), before)
+    value = load(0, FLOAT, Node("wsub", INT, (count, const(1))))
+    return Kernel((FLOAT, INT), (), select(Node("ne", BOOL, (count, earlier)), value, const(0.0)), name="spread")
+
+
+SPREAD = _spread()
+"""What a filter kept, where it was: slot 0 the kept elements, slot 1 the counts; 0.0 elsewhere."""

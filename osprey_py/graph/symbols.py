@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import struct
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 
@@ -34,6 +34,10 @@ class Ledger(Protocol):
 
     def name(self, value: Any) -> str:
         """The text that stands for a symbol or a constant."""
+        ...
+
+    def call(self, function: Callable[..., Any], args: Sequence[Any]) -> Any:
+        """The result of a pure function of numbers."""
         ...
 
 

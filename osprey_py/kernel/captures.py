@@ -14,15 +14,30 @@ from collections.abc import Callable
 from typing import Any
 
 from osprey_py.check.core import Var
-from osprey_py.eval.closures import GLOBALS, BuiltinFunction, ConstructorFunction, captured, core_of
+from osprey_py.eval.closures import GLOBALS, HOME, BuiltinFunction, ConstructorFunction, captured, core_of
 from osprey_py.eval.values import Iterator, List, Map, Record, attribute
 from osprey_py.eval.world import Cell
 from osprey_py.graph.buffer import Buffer
+from osprey_py.graph.symbols import SymFloat, SymInt
 from osprey_py.kernel import symbols as s
 from osprey_py.kernel.ir import BOOL, FLOAT, INT, Kernel, Ty, uniform
 
-SCALARS: dict[type, Ty] = {int: INT, float: FLOAT, bool: BOOL}
+_SCALARS: dict[type, Ty] = {int: INT, float: FLOAT, bool: BOOL}
+_TESTS = {
+    INT: "type({0}) is int or isinstance({0}, SymInt)",
+    FLOAT: "type({0}) is float or isinstance({0}, SymFloat)",
+    BOOL: "type({0}) is bool",
+}
+"""What tells a scalar of a type; a symbol is as good as a number, for nothing here looks at it."""
 Binder = Callable[[Any, tuple[Any, ...]], tuple[Kernel, tuple[Buffer, ...], tuple[Any, ...]] | None]
+
+
+def scalar_type(value: Any) -> Ty | None:
+    """Of a number, or of a symbol that stands for one; None of anything else."""
+    found = _SCALARS.get(type(value))
+    if found is None:
+        found = INT if isinstance(value, SymInt) else FLOAT if isinstance(value, SymFloat) else None
+    return found
 
 
 class Captures:
@@ -35,7 +50,7 @@ class Captures:
         self.buffers: list[str] = []
         self.scalars: list[str] = []
         self.lines: list[str] = []
-        self.constants: dict[str, Any] = {"Buffer": Buffer, "Cell": Cell}
+        self.constants: dict[str, Any] = {"Buffer": Buffer, "SymInt": SymInt, "SymFloat": SymFloat}
         self.known: dict[str, s.Value] = {}
         self.names: dict[str, str] = {}
 
@@ -48,6 +63,7 @@ class Captures:
     def of_global(self, home: Any, name: str) -> s.Value:
         """What a GlobalRef in a function's code means. Functions never change; a `let` is read at every launch."""
         namespace = home.__globals__
+        namespace = namespace.get(HOME, namespace)
         python_name = namespace[GLOBALS][name]
         value = namespace[python_name]
         if core_of(value) is not None:
@@ -67,13 +83,14 @@ class Captures:
     def _look(self, value: Any, path: str) -> s.Value:
         kind = type(value)
         name = self._read(path)
-        if kind in SCALARS:
-            self._guard(f"type({name}) is {kind.__name__}")
+        scalar = scalar_type(value)
+        if scalar is not None:
+            self._guard(_TESTS[scalar].format(name))
             self.scalars.append(name)
-            self.uniforms.append(SCALARS[kind])
-            return uniform(len(self.uniforms) - 1, SCALARS[kind])
-        if kind is Buffer:
-            self._guard(f"type({name}) is Buffer and {name}.type is {self._constant(value.type)}")
+            self.uniforms.append(scalar)
+            return uniform(len(self.uniforms) - 1, scalar)
+        if isinstance(value, Buffer):
+            self._guard(f"isinstance({name}, Buffer) and {name}.type is {self._constant(value.type)}")
             self.buffers.append(name)
             self.slots.append(value.type)
             return s.Slot(len(self.slots) - 1, value.type)

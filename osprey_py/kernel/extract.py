@@ -15,7 +15,7 @@ from typing import Any
 from osprey_py.eval.closures import BuiltinFunction, core_of
 from osprey_py.graph.buffer import Buffer
 from osprey_py.kernel import symbols as s
-from osprey_py.kernel.captures import SCALARS, Binder, Captures
+from osprey_py.kernel.captures import Binder, Captures, scalar_type
 from osprey_py.kernel.ir import (
     FLOAT,
     INT,
@@ -65,7 +65,7 @@ class Extractor:
         return matmul_kernel(), (m, k, n)
 
     def _find(self, op: str, f: Any, types: tuple[Ty, ...], given: tuple[Any, ...]) -> Extracted:
-        key = (op, getattr(f, "__code__", None) or f.name, types, *map(type, given))
+        key = (op, getattr(f, "__code__", None) or f.name, types, *map(scalar_type, given))
         binders = self._binders.get(key)
         if binders is None:
             binders = self._binders[key] = []
@@ -73,7 +73,7 @@ class Extractor:
             found = bind(f, given)
             if found is not None:
                 return found
-        bind = _extract(op, f, types, tuple(SCALARS[type(v)] for v in given))
+        bind = _extract(op, f, types, tuple(_type_of(v) for v in given))
         binders.append(bind)
         found = bind(f, given)
         assert found is not None
@@ -115,6 +115,12 @@ def _extract(op: str, f: Any, types: tuple[Ty, ...], given: tuple[Ty, ...]) -> B
         (span,),
     )
     return captures.binder(kernel)
+
+
+def _type_of(value: Any) -> Ty:
+    found = scalar_type(value)
+    assert found is not None
+    return found
 
 
 def _root(x: Evaluator, function: s.Value, args: Sequence[Node], span: Span) -> Node:

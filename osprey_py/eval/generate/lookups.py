@@ -45,7 +45,8 @@ def lookup(b: Body, e: c.Expr) -> tuple[Callable[[Sequence[P]], str], tuple[c.Ex
 
 
 _FAULTING = frozenset(
-    "intDiv toInt abs shiftLeft shiftRight shiftRightLogical exit gpuMap gpuZipWith gpuFilter gpuFold gpuScan".split()
+    "intDiv toInt abs shiftLeft shiftRight shiftRightLogical exit gpuMap gpuZipWith gpuFilter gpuFold gpuScan "
+    "valueAndGradient gradient".split()
 )
 """Built-ins that may fault by themselves or launch what may. (Those that only read a buffer may meet the fault of an
 earlier launch, but that belongs to whoever made the launch.)"""
