@@ -1,78 +1,17 @@
-"""Kernels by hand, and an oracle that counts what it is asked for."""
+"""Kernels by hand (conformance/by_hand.py), and an oracle that counts what it is asked for."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
 from osprey_py.backends.oracle import OracleBackend
 from osprey_py.backends.protocol import Kind, Report, Step, Storage
-from osprey_py.kernel.ir import (
-    BOOL,
-    FLOAT,
-    INT,
-    Bound,
-    Kernel,
-    Node,
-    Site,
-    Ty,
-    const,
-    fold,
-    index,
-    inrange,
-    length,
-    load,
-    select,
-    uniform,
-    var,
-    walk,
-)
-from osprey_py.source.span import Source, Span
+from osprey_py.conformance.by_hand import TEXT, at, elementwise, gather, op, running, span, total
+from osprey_py.kernel.ir import walk
 
-TEXT = Source("kernels.osp", "\n".join(f"line {k}" for k in range(1, 60)))
-
-
-def span(line: int) -> Span:
-    start = TEXT.line_starts[line - 1]
-    return Span(TEXT, start, start + 4)
-
-
-def op(name: str, *args: Node, line: int = 1) -> Node:
-    """An operation, its type by the usual rule, with a site."""
-    kinds = {"tofloat": FLOAT, "toint": INT, "lt": BOOL, "le": BOOL, "eq": BOOL, "ne": BOOL, "bnot": BOOL}
-    return Node(name, kinds.get(name, args[-1].type), args, None, Site(span(line)))
-
-
-def at(slot: int, ty: Ty = FLOAT) -> Node:
-    return load(slot, ty, index())
-
-
-def gather(slot: int, place: Node, default: Node) -> Node:
-    """gpuGet(slot, place) ?: default."""
-    return select(inrange(slot, place), load(slot, default.type, place), default)
-
-
-def elementwise(body: Callable[..., Node], *slots: Ty, uniforms: tuple[Ty, ...] = (), name: str = "k") -> Kernel:
-    """A map whose body is given the elements at index, then the uniforms."""
-    leaves = [load(s, t, index()) for s, t in enumerate(slots)] + [uniform(k, t) for k, t in enumerate(uniforms)]
-    return Kernel(slots, uniforms, body(*leaves), name=name)
-
-
-def total(ty: Ty = FLOAT) -> Kernel:
-    """gpuFold(b, 0, +)."""
-    i, acc = Bound(INT, "i"), Bound(ty, "acc")
-    zero = const(0.0) if ty is FLOAT else const(0)
-    step = op("fadd" if ty is FLOAT else "add", var(acc), load(0, ty, var(i)))
-    return Kernel((ty,), (), fold(length(0), i, (acc,), (zero,), (step,))[0], name="total")
-
-
-def running(ty: Ty = FLOAT) -> Kernel:
-    """gpuScan(b, 0, +)."""
-    acc = Bound(ty, "acc")
-    zero = const(0.0) if ty is FLOAT else const(0)
-    step = op("fadd" if ty is FLOAT else "add", var(acc), at(0, ty))
-    return Kernel((ty,), (), step, acc=acc, init=zero, name="running")
+__all__ = ["TEXT", "Counting", "at", "elementwise", "gather", "op", "running", "span", "total"]
 
 
 def check_overlap(step: Step) -> None:
