@@ -1,0 +1,1 @@
+from tests.training.support import train as train
