@@ -22,7 +22,12 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--profile", action="store_true", help="afterwards, say where the time went (on standard error)"
     )
-    own, rest = split_at_program(argv, BACKEND_OPTIONS)
+    parser.add_argument(
+        "--verify-device",
+        metavar="NAME",
+        help="run every launch on this device too and compare every buffer, byte for byte, as it is made",
+    )
+    own, rest = split_at_program(argv, (*BACKEND_OPTIONS, "--verify-device"))
     options = parser.parse_args(own)
     if not rest:
         parser.error("which program? give the path of an .osp file")
@@ -38,10 +43,18 @@ def main(argv: list[str]) -> int:
     from osprey_py.graph.runtime import Runtime
 
     watched = options.plan or options.profile
-    runtime = Runtime(make_backend(options.device, options.threads), fusion=not options.no_fusion, profile=watched)
+    backend = make_backend(options.device, options.threads)
+    verifying = None
+    if options.verify_device:
+        from osprey_py.conformance.verify import Verifying
+
+        backend = verifying = Verifying(backend, make_backend(options.verify_device, options.threads))
+    runtime = Runtime(backend, fusion=not options.no_fusion, profile=watched)
     code = run_program(program, args=rest[1:], runtime=runtime, folder=str(Path(rest[0]).parent))
     if options.plan:
         print(runtime.plan_text(), file=sys.stderr)
     if options.profile:
         print(runtime.profile_text(), file=sys.stderr)
+    if verifying is not None:
+        print(verifying.summary(), file=sys.stderr)
     return code

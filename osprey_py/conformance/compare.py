@@ -1,7 +1,7 @@
-"""One case on two backends, and what differs first.
+"""What two backends made of the same thing, and what differs first.
 
-Comes in: a `Case`, the backend that is right and the one under test. Goes out: None, or a sentence that names the element
-and both values in hexadecimal.
+Comes in: a `Case`, the backend that is right and the one under test; or two outcomes. Goes out: None, or a sentence that
+names the element and both values in hexadecimal.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def run_case(backend: Backend, case: Case) -> Outcome:
     step = Step(case.op, case.kernel, case.inputs, case.uniforms, case.n, output, compiled)
     report = backend.run([step])
     kept = report.counts[0] if case.op == "filter" and report.fault is None else case.n
-    return Outcome(report.fault is not None, Storage(output.kind, output.data[:kept]))
+    return Outcome(report.fault is not None, output.part(0, kept))
 
 
 def difference(case: Case, right: Backend, tested: Backend) -> str | None:
@@ -40,32 +40,38 @@ def difference(case: Case, right: Backend, tested: Backend) -> str | None:
     try:
         found = run_case(tested, case)
     except Refused as refused:
-        if case.kernel is not None and case.kernel.functions and not tested.capabilities.recursion:
-            return None
-        return f"{tested.name} refuses it: {refused.text}"
+        return None if may_refuse(case, tested) else f"{tested.name} refuses it: {refused.text}"
     expected = run_case(right, case)
-    if expected.fault or found.fault:
-        if expected.fault == found.fault:
+    return first_difference((expected.fault, expected.output), (found.fault, found.output), (right.name, tested.name))
+
+
+def may_refuse(case: Case, tested: Backend) -> bool:
+    """Whether a backend may refuse a case: recursion, by who says that it has none."""
+    return case.kernel is not None and bool(case.kernel.functions) and not tested.capabilities.recursion
+
+
+def first_difference(expected: tuple[bool, Storage], found: tuple[bool, Storage], names: tuple[str, str]) -> str | None:
+    """(faulted, output) of the right one and of the tested: what differs first."""
+    right, tested = names
+    if expected[0] or found[0]:
+        if expected[0] == found[0]:
             return None
-        return (
-            f"{right.name} faults, {tested.name} does not"
-            if expected.fault
-            else f"{tested.name} faults, {right.name} does not"
-        )
-    a, b = expected.output.data, found.output.data
+        return f"{right} faults, {tested} does not" if expected[0] else f"{tested} faults, {right} does not"
+    a, b = expected[1].data, found[1].data
     if len(a) != len(b):
-        return f"{right.name} gives {len(a)} elements, {tested.name} {len(b)}"
+        return f"{right} gives {len(a)} elements, {tested} {len(b)}"
     if a.tobytes() == b.tobytes():
         return None
     size = a.dtype.itemsize
     left, other = (np.frombuffer(x.tobytes(), dtype=f"V{size}") for x in (a, b))
     at = next(i for i in range(len(a)) if left[i] != other[i])
-    return f"element {at}: {right.name} {_hex(expected.output, at)}, {tested.name} {_hex(found.output, at)}"
+    return f"element {at}: {right} {_hex(expected[1], at)}, {tested} {_hex(found[1], at)}"
 
 
 def _hex(storage: Storage, at: int) -> str:
-    value = storage.data[at].item()
+    data = storage.data
+    value = data[at].item()
     if storage.kind.type is not FLOAT:
-        return str(value)
-    bits = int(storage.data[at : at + 1].view(np.uint64)[0])
+        return f"{value} (0x{value & (1 << 8 * data.dtype.itemsize) - 1:0{2 * data.dtype.itemsize}x})"
+    bits = int(data[at : at + 1].view(np.uint64)[0])
     return f"{value.hex()} (0x{bits:016x})"

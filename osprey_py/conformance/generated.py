@@ -65,7 +65,7 @@ INT_OPS = {
 UNARY = {
     INT: [("neg", INT), ("iabs", INT), ("inot", INT), ("toint", FLOAT), ("floatbits", FLOAT)],
     FLOAT: [
-        *((op, FLOAT) for op in "fneg fabs floor ceil round sqrt exp ln tanh".split()),
+        *((op, FLOAT) for op in "fneg fabs floor ceil round sqrt exp ln tanh stop".split()),
         ("tofloat", INT),
         ("bitsfloat", INT),
     ],
