@@ -1,0 +1,115 @@
+"""Ratchets on the host: counts that do not depend on the machine's mood. A number that gets worse fails; one that gets
+better is written down here."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import pytest
+
+from osprey_py.backends.host import HostBackend
+from osprey_py.backends.host.compiled import Compiled
+from osprey_py.backends.protocol import Kind, Report, Step, StepOp, Storage
+from osprey_py.check import load_program
+from osprey_py.eval.run import run_program
+from osprey_py.graph.runtime import Runtime
+from osprey_py.kernel.ir import Kernel
+from tests.gpt2.support import PROGRAM, ROOT, SMALL
+
+
+class Counting(HostBackend):
+    """On one thread. kernels: compiled, each once for the kinds of its slots; steps: run; contracted: of these, by the
+    matrix kernels; asked: bytes of all buffers that were asked for; peak: bytes in use, at most."""
+
+    def __init__(self) -> None:
+        super().__init__(threads=1)
+        self.kernels = self.steps = self.contracted = self.asked = self.peak = 0
+
+    def compile(self, op: StepOp, kernel: Kernel | None, kinds: tuple[Kind, ...], example: Step) -> Compiled:
+        self.kernels += 1
+        return super().compile(op, kernel, kinds, example)
+
+    def allocate(self, kind: Kind, n: int) -> Storage:
+        self.asked += n * kind.itemsize
+        return super().allocate(kind, n)
+
+    def run(self, steps: Sequence[Step]) -> Report:
+        self.steps += len(steps)
+        self.peak = max(self.peak, sum(size for _, _, size in self._blocks._used.values()))
+        for step in steps:
+            found = step.compiled._contractions
+            self.contracted += bool(found is not None and step.n > 0 and found.of(step))
+        return super().run(steps)
+
+
+def counted(program: str, *words: str) -> tuple[Counting, Runtime]:
+    loaded, diagnostics = load_program(PROGRAM.parent / program)
+    assert loaded is not None, diagnostics
+    backend = Counting()
+    runtime = Runtime(backend)
+    out = io.StringIO()
+    assert run_program(loaded, args=words, runtime=runtime, stdout=out, stderr=out) == 0, out.getvalue()
+    return backend, runtime
+
+
+@pytest.fixture(autouse=True)
+def _at_root(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(ROOT)
+
+
+@dataclass(frozen=True)
+class Most:
+    """What a run may take at most; contracted: how many steps must go to the matrix kernels, of as many steps."""
+
+    launches: int
+    planned: int
+    steps: int
+    kernels: int
+    contracted: int
+    asked: int
+    peak: int
+
+
+MB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("program", "words", "most"),
+    [
+        # Twelve tokens after ten: a plan for the prompt, one for a token, one for a token replayed, and one more.
+        ("gpt2.osp", "--tokens 12", Most(1134, 4, 537, 19, 156, 400 << 10, 300 << 10)),
+        # Each length has temporaries of its own, which stay at hand.
+        ("gpt2.osp", "--tokens 12 --no-kv-cache", Most(1111, 3, 540, 17, 156, 2600 << 10, 1700 << 10)),
+        # The parameters are 4.2 MB in binary64: the gradient and the weights after the step, and what was lost on the way.
+        ("train.osp", "", Most(405, 7, 252, 49, 48, 11 * MB, 9 * MB)),
+        ("descend.osp", "--steps 6", Most(1617, 10, 1082, 56, 223, 56 * MB, 13 * MB)),
+    ],
+)
+def test_counts_do_not_get_worse(program: str, words: str, most: Most) -> None:
+    backend, runtime = counted(program, "--weights", str(SMALL), *words.split())
+    found = Most(
+        runtime.stats.launches,
+        runtime.stats.planned,
+        backend.steps,
+        backend.kernels,
+        backend.contracted,
+        backend.asked,
+        backend.peak,
+    )
+    worse = {
+        name: (value, bound)
+        for (name, value), bound in zip(vars(found).items(), vars(most).values(), strict=True)
+        if (value < bound if name == "contracted" else value > bound)
+    }
+    assert not worse, f"(found, allowed): {worse}"
+
+
+def test_more_steps_make_no_more_plans_and_no_more_kernels() -> None:
+    """Nothing is planned after the third step, the first one replayed; and memory does not grow."""
+    few, more = (counted("descend.osp", "--weights", str(SMALL), "--steps", n) for n in ("4", "8"))
+    assert more[1].stats.planned == few[1].stats.planned
+    assert more[0].kernels == few[0].kernels
+    assert more[0].peak == few[0].peak
+    assert more[1].stats.replays > few[1].stats.replays > 0
