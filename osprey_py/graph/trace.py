@@ -61,7 +61,7 @@ class Profile:
         """A plan was made for these nodes; it took so long."""
         self.planning += seconds
         for p, reason in plan.reasons.items():
-            self.stored.append(Stored(_name(nodes[p]), nodes[p].span, reason))
+            self.stored.append(Stored(_name(nodes[p]), _place(nodes[p]), reason))
 
     def ran(self, recipe: Recipe, step: Step, nodes: list[Node], seconds: float, making: float) -> None:
         """One step took so long, and its code, made before, so long."""
@@ -95,7 +95,7 @@ class Profile:
         group = recipe.group
         members = [nodes[p] for p in sorted({*group.members, group.value})]
         name = step.op if step.kernel is None else step.kernel.name
-        places = tuple(s for s in dict.fromkeys(n.span for n in members) if s is not NO_SPAN)
+        places = tuple(s for s in dict.fromkeys(s for n in members for s in _places(n)) if s is not NO_SPAN)
         record = self._by_kernel.get((name, places))
         if record is None:
             record = self._by_kernel[name, places] = Record(name, places)
@@ -121,13 +121,25 @@ class Profile:
             if node.kernel is not None:
                 lengths = [x.length for x in node.inputs]
                 work += self._works.of(node.kernel, lengths, [8] * len(lengths), node.uniforms, node.length).operations
-            parts[node.span] = parts.get(node.span, 0.0) + work
+            place = _place(node)
+            parts[place] = parts.get(place, 0.0) + work
         whole = sum(parts.values())
         return {span: part / whole for span, part in parts.items()} if whole else {}
 
 
 def _name(node: Node) -> str:
     return node.op if node.kernel is None else node.kernel.name
+
+
+def _places(node: Node) -> tuple[Span, ...]:
+    """Where a launch is written, and the functions that its kernel was given: a library's launch is told by these."""
+    return (node.span,) if node.kernel is None else (node.span, *node.kernel.sources[1:])
+
+
+def _place(node: Node) -> Span:
+    """The one place that tells a launch from others: where it is written, or the function that was given to it there."""
+    places = _places(node)
+    return places[1] if len(places) > 1 else places[0]
 
 
 def where(places: Sequence[Span]) -> str:

@@ -21,6 +21,7 @@ from osprey_py.graph.buffer import Buffer
 from osprey_py.graph.symbols import SymFloat, SymInt
 from osprey_py.kernel import symbols as s
 from osprey_py.kernel.ir import BOOL, FLOAT, INT, Kernel, Ty, uniform
+from osprey_py.source.span import Span
 
 _SCALARS: dict[type, Ty] = {int: INT, float: FLOAT, bool: BOOL}
 _TESTS = {
@@ -42,7 +43,7 @@ def scalar_type(value: Any) -> Ty | None:
 
 class Captures:
     """Collects the slots and uniforms of one kernel as its captured values are looked at. Slots and uniforms that the
-    launch itself gives come first: `given_slots` and `given_uniforms`."""
+    launch itself gives come first: `given_slots` and `given_uniforms`. functions: where captured functions stand."""
 
     def __init__(self, given_slots: tuple[Ty, ...], given_uniforms: tuple[Ty, ...]) -> None:
         self.slots = list(given_slots)
@@ -51,6 +52,7 @@ class Captures:
         self.scalars: list[str] = []
         self.lines: list[str] = []
         self.constants: dict[str, Any] = {"Buffer": Buffer, "SymInt": SymInt, "SymFloat": SymFloat}
+        self.functions: list[Span] = []
         self.known: dict[str, s.Value] = {}
         self.names: dict[str, str] = {}
 
@@ -100,8 +102,10 @@ class Captures:
         if isinstance(value, Record):
             self._guard(f"type({name}) is {self._constant(kind)}")
             return s.Record(value.constructor, {n: self._field(value, name, n) for n in value.fields})
-        if core_of(value) is not None:
+        function = core_of(value)
+        if function is not None:
             self._guard(f"getattr({name}, '__code__', None) is {self._constant(value.__code__)}")
+            self.functions.append(function.span)
             return self._function(value, name)
         if isinstance(value, BuiltinFunction):
             self._guard(f"getattr({name}, 'name', None) == {value.name!r}")

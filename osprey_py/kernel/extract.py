@@ -112,7 +112,7 @@ def _extract(op: str, f: Any, types: tuple[Ty, ...], given: tuple[Ty, ...]) -> B
         acc,
         None if acc is None else uniform(0, acc.type),
         f"{op} {name}",
-        (span,),
+        (span, *captures.functions),
     )
     return captures.binder(kernel)
 

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import io
+
 from osprey_py.backends.limits import Limits
+from osprey_py.check import check_source
+from osprey_py.eval.run import run_program
 from osprey_py.graph.report import report
 from osprey_py.graph.runtime import Runtime
+from osprey_py.graph.trace import where
 from osprey_py.kernel.ir import FLOAT, const
 from tests.graph.support import Counting, elementwise, op, span
 
@@ -69,3 +74,22 @@ def test_a_report_tells_where_the_time_went_and_how_near_the_limit_it_was() -> N
         ["1000.000", "33.3", "kernels.osp:13"],
     ]
     assert "at most" not in report(rt.profile, None), "of a device that says nothing"
+
+
+def test_a_launch_in_a_library_is_told_by_the_function_that_it_was_given() -> None:
+    """Two launches at one place, of functions at two, are two records; what is stored is told by its function."""
+    text = """
+fn vector(n, f) = gpuIota(n) |> gpuMap(fn(i) => f(i))
+fn b() = {
+    let a = vector(3, fn(i) => exp(toFloat(i)))
+    vector(3, fn(i) => gpuFold(gpuIota(3), 0.0, fn(s, k) => s + exp(gpuGet(a, k) ?: 0.0)))
+}
+print(fromGpu(b()))
+"""
+    program, _ = check_source(text, "p.osp")
+    assert program is not None
+    rt = Runtime(Counting(), profile=True)
+    assert run_program(program, runtime=rt, stdout=io.StringIO(), stderr=io.StringIO(), stdin=io.StringIO()) == 0
+    assert rt.profile is not None
+    assert [where(r.places) for r in rt.profile.records] == ["p.osp:2, p.osp:4", "p.osp:2, p.osp:5"]
+    assert [where([s.place]) for s in rt.profile.stored] == ["p.osp:4"]
