@@ -1,0 +1,87 @@
+"""GPT-2 as examples/gpt2/model.osp writes it, as a function of its parameters alone, and small layers beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "gpt2"
+
+GPT = """
+import gpt2::{Model, Block, Norm, Linear, loss as crossEntropy, lossAndGradient, load}
+
+type Weights = { weight: GpuBuffer<float>, bias: GpuBuffer<float> }
+type Layer = {
+    norm1: Norm, attention: Weights, projection: Weights, norm2: Norm, expand: Weights, contract: Weights,
+}
+type Parameters = { wte: GpuBuffer<float>, wpe: GpuBuffer<float>, blocks: List<Layer>, finalNorm: Norm }
+
+fn weights(l: Linear) -> Weights = Weights { weight: l.weight, bias: l.bias }
+
+fn linear(w: Weights) -> Linear = {
+    let cols = gpuLength(w.bias)
+    Linear { weight: w.weight, bias: w.bias, cols: cols, inner: intDiv(gpuLength(w.weight), cols) }
+}
+
+fn parameters(m: Model) -> Parameters = Parameters {
+    wte: m.wte, wpe: m.wpe, finalNorm: m.finalNorm,
+    blocks: m.blocks
+        |> map(fn(b) => Layer {
+            norm1: b.norm1, attention: weights(b.attention), projection: weights(b.projection),
+            norm2: b.norm2, expand: weights(b.expand), contract: weights(b.contract),
+        })
+        |> toList,
+}
+
+fn whole(p: Parameters, heads: int) -> Model = {
+    let width = gpuLength(p.finalNorm.bias)
+    Model {
+        wte: p.wte, wpe: p.wpe, finalNorm: p.finalNorm, width: width, heads: heads, parameters: 0,
+        vocabulary: intDiv(gpuLength(p.wte), width), context: intDiv(gpuLength(p.wpe), width),
+        blocks: p.blocks
+            |> map(fn(b) => Block {
+                norm1: b.norm1, attention: linear(b.attention), projection: linear(b.projection),
+                norm2: b.norm2, expand: linear(b.expand), contract: linear(b.contract),
+            })
+            |> toList,
+    }
+}
+"""
+
+TINY = f"""{GPT}
+fn some(n: int, seed: int) -> GpuBuffer<float> =
+    gpuIota(n) |> gpuMap(fn(i) => toFloat((i * 7919 + seed * 104729 + 13) % 1999) / 1666.0 - 0.6)
+
+fn layer(seed: int) -> Layer = Layer {{
+    norm1: Norm {{ gain: some(4, seed), bias: some(4, seed + 1) }},
+    attention: Weights {{ weight: some(48, seed + 2), bias: some(12, seed + 3) }},
+    projection: Weights {{ weight: some(16, seed + 4), bias: some(4, seed + 5) }},
+    norm2: Norm {{ gain: some(4, seed + 6), bias: some(4, seed + 7) }},
+    expand: Weights {{ weight: some(64, seed + 8), bias: some(16, seed + 9) }},
+    contract: Weights {{ weight: some(64, seed + 10), bias: some(4, seed + 11) }},
+}}
+
+let point = Parameters {{
+    wte: some(44, 1), wpe: some(24, 2), blocks: [layer(10), layer(30)],
+    finalNorm: Norm {{ gain: some(4, 3), bias: some(4, 4) }},
+}}
+let prompt = [3, 1, 4, 1, 5]
+fn loss(p: Parameters) -> float = crossEntropy(whole(p, 2), prompt)
+"""
+"""Two layers of width 4, two heads, eleven tokens; one of them stands twice in the prompt."""
+
+SMALL = f"""{GPT}
+let prompt = [84, 104, 101, 257, 44, 101, 257, 300, 84, 7]
+fn loaded() -> Model = match load("FOLDER") {{
+    Success {{ value: m }} => m
+    Error {{ message: _ }} => exit(1)
+}}
+let model = loaded()
+let heads = model.heads
+let point = parameters(model)
+fn loss(p: Parameters) -> float = crossEntropy(whole(p, heads), prompt)
+""".replace("FOLDER", str(EXAMPLE / "small"))
+
+BY_HAND = """({
+    let (value, g) = lossAndGradient(HERE, prompt)
+    (value, parameters(g))
+})"""
