@@ -5,6 +5,7 @@ Comes in: what happened. Goes out: text; the clock is read here and nowhere else
 
 from __future__ import annotations
 
+import os
 import sys
 from time import perf_counter
 from typing import Any
@@ -22,14 +23,10 @@ class Screen:
         if sys.stderr.isatty():
             from tqdm import tqdm
 
+            known = os.get_terminal_size(sys.stderr.fileno()).columns > 0
+            width = {"dynamic_ncols": True} if known else {"ncols": 100, "nrows": 24}
             self._bar = tqdm(
-                total=steps,
-                initial=done,
-                unit="step",
-                dynamic_ncols=True,
-                file=sys.stderr,
-                bar_format=_BAR,
-                leave=False,
+                total=steps, initial=done, unit="step", file=sys.stderr, bar_format=_BAR, leave=False, **width
             )
 
     def step(self, number: int, loss: float, validation: float | None) -> None:
