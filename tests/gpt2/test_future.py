@@ -19,6 +19,8 @@ WIDTH, ROWS, KEPT = 8, 8, 4
 DRIVER = """
 namespace gpt2;
 
+import tensor::{at}
+
 fn show(name: string, values: GpuBuffer<float>) -> Unit = {
     let numbers = fromGpu(values) |> map(fn(v) => floatHex(v)) |> join(" ")
     print("${name} ${numbers}")
@@ -44,7 +46,7 @@ fn showRows(name: string, model: Model, ids: List<int>, kept: int) -> Unit = {
         }
     })
     let rows = listLength(ids)
-    let logits = scores(model, layerNorm(last, rows, width, model.finalNorm).values, rows)
+    let logits = scores(model, layerNorm(last, model.finalNorm).values)
     show("${name}.logits", part(logits, kept * model.vocabulary))
     show("${name}.whole", last)
 }
