@@ -40,6 +40,9 @@ SIGNATURES: dict[str, str] = {
     "valueAndGradient": "<P: differentiable>(proven (P) -> float, P) -> (float, P)",
     "gradient": "<P: differentiable>(proven (P) -> float, P) -> P",
     "stopGradient": "<P: differentiable>(P) -> P",
+    "buffersOf": "<P: differentiable>(P) -> List<GpuBuffer<float>>",
+    "mapBuffers": "<P: differentiable>(P, (GpuBuffer<float>) -> GpuBuffer<float> !e) -> P !e",
+    "zipBuffers": "<P: differentiable>(P, P, (GpuBuffer<float>, GpuBuffer<float>) -> GpuBuffer<float> !e) -> P !e",
     # --- scalars (all legal in kernels) -----------------------------------------------------------------
     "sqrt": "(float) -> float",
     "exp": "(float) -> float",

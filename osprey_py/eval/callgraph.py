@@ -10,9 +10,8 @@ from osprey_py.check.builtins import SIGNATURES
 from osprey_py.check.types import FunctionType
 from osprey_py.eval.walk import walk
 
-LAUNCHING = frozenset(
-    n for n in SIGNATURES if n.startswith("gpu") or n in ("toGpu", "fromGpu", "valueAndGradient", "gradient")
-)
+_ALSO = frozenset("toGpu fromGpu valueAndGradient gradient buffersOf mapBuffers zipBuffers".split())
+LAUNCHING = frozenset(n for n in SIGNATURES if n.startswith("gpu") or n in _ALSO)
 
 
 def tail_expressions(body: c.Expr) -> list[c.Expr]:

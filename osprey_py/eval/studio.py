@@ -31,8 +31,9 @@ from osprey_py.graph.tape import OPERATIONS, Operation, TapeFloat, number_of
 MOVERS = frozenset(
     "List listAppend listPrepend listConcat listReverse listLength forEachList map filter fold forEach toList toGpu "
     "gpuLength gpuIota gpuMap gpuZipWith gpuFilter gpuFold gpuScan gpuGet gpuMatMul gpuConcat gpuSlice gpuAccumulate "
-    "fromGpu valueAndGradient gradient stopGradient Map mapMerge mapKeys mapValues length isEmpty _make_list "
-    "_drop_front _update _unwrap _evaluated _forced _add _subtract _multiply _divide _negate _find _run_handler".split()
+    "fromGpu valueAndGradient gradient stopGradient buffersOf mapBuffers zipBuffers Map mapMerge mapKeys mapValues "
+    "length isEmpty _make_list _drop_front _update _unwrap _evaluated _forced _add _subtract _multiply _divide _negate "
+    "_find _run_handler".split()
 )
 """Built-ins and helpers that look at no number, or let operators, the recording and the tape do it."""
 PLACES = frozenset("listGet listSlice _list_item _index_list".split())

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from osprey_py.eval.library import files, gpu, gradients, json, lists, maps, scalars, tests, text, unicode
+from osprey_py.eval.library import files, gpu, gradients, json, lists, maps, scalars, structures, tests, text, unicode
 
-FAMILIES = (files, gpu, gradients, json, lists, maps, scalars, tests, text, unicode)
+FAMILIES = (files, gpu, gradients, json, lists, maps, scalars, structures, tests, text, unicode)
