@@ -171,6 +171,7 @@ TEST_NAMES = frozenset("test expect check checkAll expectAll expectTrue expectFa
 
 KERNEL_SCALARS = frozenset(
     "sqrt exp ln tanh floor ceil round toFloat toInt min max abs intDiv ieeeDiv wrapAdd wrapSub wrapMul mulHigh bitAnd "
-    "bitOr bitXor bitNot shiftLeft shiftRight shiftRightLogical floatBits floatFromBits isNan inf nan".split()
+    "bitOr bitXor bitNot shiftLeft shiftRight shiftRightLogical floatBits floatFromBits isNan inf nan "
+    "stopGradient".split()
 )
 """Scalar built-ins: the ones kernels may call besides gpuGet, gpuLength and a buffer pipeline ending in gpuFold."""

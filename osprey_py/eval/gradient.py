@@ -83,5 +83,5 @@ def _nested(span: Span) -> Diagnostic:
         "a gradient inside a gradient",
         span,
         "this is evaluated while a function that calls it is differentiated",
-        help="take this gradient outside of the function, and capture it; or wrap no gradient around it",
+        help="take the inner gradient outside of the function, and capture it",
     )

@@ -16,7 +16,7 @@ from osprey_py.kernel.scopes import free
 WORK_OF_A_MOVE = 2
 """8 bytes through the second level of the cache, against one vectorised operation."""
 
-FREE = frozenset({"const", "uniform", "index", "var", "length", "proj", "seq"})
+FREE = frozenset({"const", "uniform", "index", "var", "length", "proj", "seq", "stop"})
 WORK = {
     "quot": 2,
     "rem": 2,

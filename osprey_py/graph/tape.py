@@ -35,9 +35,9 @@ from osprey_py.graph.entries import (
 )
 from osprey_py.graph.kernels import operation_kernel
 from osprey_py.graph.symbols import Sym, SymFloat, Unrecordable, concrete
-from osprey_py.kernel import derive
+from osprey_py.kernel.derive.lifted import lifted
 from osprey_py.kernel.fault import MathFault
-from osprey_py.kernel.ir import FLOAT, Kernel, Node, Ty, walk
+from osprey_py.kernel.ir import FLOAT, Kernel, Ty
 from osprey_py.source.span import NO_SPAN, Span
 
 Number = Any
@@ -247,41 +247,28 @@ class Tape:
     def _launch(
         self, op: str, kernel: Kernel, inputs: tuple[Buffer, ...], uniforms: tuple[Any, ...], n: Any, span: Span
     ) -> Buffer:
-        """A launch of floats on the tape reads them from buffers of one element."""
+        """A launch reads floats of the tape from buffers of one element (G13)."""
         runtime = self.runtime
         reals = tuple([_real(b) for b in inputs])
         values = tuple([_value(b) for b in inputs])
         taped = tuple([k for k, u in enumerate(uniforms) if isinstance(u, TapeFloat)])
-        launched = kernel
-        numbers = uniforms
         if taped:
-            floats = [uniforms[k] for k in taped]
-            values += tuple([x.value for x in floats])
-            kernel = derive.lifted(kernel, taped)
-            if op == "scan" and not set(taped).isdisjoint(_starts(launched)):
-                numbers = tuple(map(number_of, uniforms))
-            else:
-                launched = kernel
-            lifts = tuple([x.buffer() for x in floats])
-            uniforms = tuple([u for k, u in enumerate(uniforms) if k not in taped])
-        else:
-            lifts = ()
-        if launched is kernel:
-            given, numbers = (*reals, *lifts), uniforms
-        else:
-            given = reals
+            kernel = lifted(kernel, taped)
+            reals += tuple([uniforms[k].buffer() for k in taped])
+            values += tuple([uniforms[k].value for k in taped])
+            uniforms = tuple([0.0 if k in taped else u for k, u in enumerate(uniforms)])
         made: Buffer
         if op == "map":
-            made = runtime.map(launched, given, numbers, n, span)
+            made = runtime.map(kernel, reals, uniforms, n, span)
         elif op == "fold":
-            made = runtime.launch_fold(launched, given, numbers, span)
+            made = runtime.launch_fold(kernel, reals, uniforms, span)
         else:
-            made = runtime.scan(launched, given, numbers, n, span)
+            made = runtime.scan(kernel, reals, uniforms, n, span)
         if kernel.type is not FLOAT or not any(v is not None for v in values):
             return made
         value = Value()
         what: Literal["map", "scan"] = "scan" if op == "scan" else "map"
-        self.entries.append(Launched(what, kernel, (*reals, *lifts), values, uniforms, made, value, span))
+        self.entries.append(Launched(what, kernel, reals, values, uniforms, made, value, span))
         return TapeBuffer(made, value)
 
     def iota(self, n: Any, span: Span = NO_SPAN) -> Buffer:
@@ -408,12 +395,6 @@ def _real(buffer: Buffer) -> Buffer:
 
 def _value(buffer: Buffer) -> Value | None:
     return buffer.value if isinstance(buffer, TapeBuffer) else None
-
-
-def _starts(kernel: Kernel) -> set[Any]:
-    """The uniforms that a scan begins with."""
-    roots: tuple[Node, ...] = () if kernel.init is None else (kernel.init,)
-    return {n.attr for n in walk(roots) if n.op == "uniform"}
 
 
 def _equip() -> None:

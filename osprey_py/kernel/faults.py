@@ -333,6 +333,8 @@ class _Lowering:
             case "seq":
                 values, bit = self.together(args)
                 return values[-1], bit, None
+            case "stop":
+                return self.values[args[0]], self.bit(args[0]), None
             case "fault":
                 return zero(node.type), None, const(True)
             case "fold":

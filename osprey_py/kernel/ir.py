@@ -11,9 +11,9 @@ Faults. As extracted, `add sub mul neg iabs quot rem fdiv fmod toint shl shr shr
 and may fault. `select`, `recover` (`?:`), `fold` and `loop` evaluate only what they choose: an unchosen operand never
 faults. Operands are evaluated left to right, a node once in its scope; `seq` evaluates what the program evaluated
 before (an unused `let` that faults, say). The pass kernel/faults.py makes faults into values: afterwards only the
-unchecked twins (OPS[...].checked is False; `call` apart) and boolean fault bits remain, `recover`, `fault` and `seq`
-are gone, and evaluating an unchosen operand is harmless, save that a `loop` or `call` in it may not end: branch around
-those. The oracle interprets the form as extracted; compiled backends get the form after faults.py.
+unchecked twins (OPS[...].checked is False; `call` apart) and boolean fault bits remain, `recover`, `fault`, `seq` and
+`stop` are gone, and evaluating an unchosen operand is harmless, save that a `loop` or `call` in it may not end: branch
+around those. The oracle interprets the form as extracted; compiled backends get the form after faults.py.
 
 NaN: any NaN produced is one value; what is stored, returned or looked at (`floatbits`) is 0x7FF8000000000000.
 """
@@ -180,6 +180,7 @@ OPS: dict[str, OpInfo] = {
     "exp": _op("float", "correctly rounded (spec/numerics)"),
     "ln": _op("float", "correctly rounded; ln(0) = -inf, ln(x < 0) = NaN"),
     "tanh": _op("float", "correctly rounded"),
+    "stop": _op("float", "the operand; it passes no gradient on (spec/gradients, G9)"),
     # conversions and bits
     "tofloat": _op("int", "nearest, ties to even"),
     "toint": _op("float", "truncates; not an integer in range faults", checked=True),
@@ -244,7 +245,8 @@ class KFunction:
 class Kernel:
     """result: the element at `index`. A `scan` kernel also reads the accumulator: acc is its Bound, init the value
     before element 0 (an expression of uniforms that cannot fault), and the launch stores each next acc.
-    name and span: for people (the source lines it came from). sources: spans of everything fused in, oldest first."""
+    name and sources: for people. sources: where its function stands, and those that the function captured; of a fused
+    kernel, those of all its parts, oldest first."""
 
     slots: tuple[Ty, ...]
     uniforms: tuple[Ty, ...]

@@ -233,6 +233,7 @@ SCALARS: dict[str, Callable[..., Any]] = {
     "exp": exact.exp,
     "ln": exact.ln,
     "tanh": exact.tanh,
+    "stop": lambda a: a,
     "tofloat": float,
     "toint": toint,
     "utoint": utoint,

@@ -63,6 +63,8 @@ def call_builtin(x: Evaluator, name: str, args: list[s.Value], span: Span) -> s.
     args = [x.captures.resolve(a) for a in args]
     if name in PIPELINES:
         return _pipeline(x, name, args, span)
+    if name == "stopGradient":
+        return _stopped(x, args[0], span)
     if name == "isNan" and isinstance(args[0], Node):
         return Node("ne", BOOL, (args[0], args[0]))
     nodes = [a for a in args if isinstance(a, Node)]
@@ -77,6 +79,14 @@ def call_builtin(x: Evaluator, name: str, args: list[s.Value], span: Span) -> s.
     if by_type is None:
         raise refuse_builtin(name, span)
     return x.op(by_type, nodes[0].type, *nodes, span=span)
+
+
+def _stopped(x: Evaluator, value: s.Value, span: Span) -> s.Value:
+    """Each float in a value, stopped."""
+    nodes, shape = s.leaves(x.settled(value))
+    if not all(t is FLOAT for t in s.leaf_types(shape)) or not nodes:
+        raise refuse_builtin("stopGradient", span)
+    return s.with_leaves(shape, iter([Node("stop", FLOAT, (n,)) for n in nodes]))
 
 
 # --- buffers ------------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ SIGNATURES = _table(
         ((INT,), INT): "neg iabs inot",
         ((INT, INT), BOOL): "addo subo mulo",
         ((FLOAT, FLOAT), FLOAT): "fadd fsub fmul fdiv fmod fdivi fmodi fmin fmax",
-        ((FLOAT,), FLOAT): "fneg fabs floor ceil round sqrt exp ln tanh",
+        ((FLOAT,), FLOAT): "fneg fabs floor ceil round sqrt exp ln tanh stop",
         ((INT,), FLOAT): "tofloat bitsfloat",
         ((FLOAT,), INT): "toint utoint floatbits ubits",
         ((BOOL, BOOL), BOOL): "band bor",
@@ -65,7 +65,7 @@ SIGNATURES = _table(
 )
 """Operand and result types of the ops that have just one signature."""
 
-_LATE = frozenset({"recover", "seq", "fault"})
+_LATE = frozenset({"recover", "seq", "fault", "stop"})
 _MANY = frozenset({"fold", "loop", "call"})
 
 

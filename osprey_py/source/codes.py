@@ -57,6 +57,7 @@ CODES: dict[str, str] = {
     "E0216": "`/` on ints",
     "E0217": "a pattern that has not the shape of what it takes apart",
     "E0218": "values that cannot be compared",
+    "E0219": "a value that has no gradient",
     # --- effects and purity ------------------------------------------------------------------------------------
     "E0301": "a GPU kernel performs an effect",
     "E0302": "a GPU kernel that cannot be proven pure",
@@ -68,11 +69,13 @@ CODES: dict[str, str] = {
     "E0308": "an assignment to what is no cell, or outside a handler arm",
     "E0309": "`resume` outside a handler arm",
     "E0310": "a kernel that no device can run: what it takes, gives or captures, or a pipeline inside it",
+    "E0311": "what is differentiated performs an effect",
     "E0351": "a kernel, seen at its launch, computes with what no device has",
     "E0352": "a kernel, seen at its launch, calls a built-in of the host",
     "E0353": "a kernel chooses a buffer or a function by the element",
     "E0354": "a buffer made inside a kernel that ends in no `gpuFold`",
     "E0355": "recursion that no device can run",
+    "E0357": "a gradient inside a gradient",
     # --- match -------------------------------------------------------------------------------------------------
     "E0401": "a `match` that leaves a case out",
     "W0401": "`?:` on what cannot fail",

@@ -7,7 +7,7 @@ from osprey_py.backends.host.operations import EMITTERS
 from osprey_py.kernel.ir import OPS
 from osprey_py.numerics.expand import EXPANSIONS
 
-REMOVED = {"recover", "fault", "seq"}
+REMOVED = {"recover", "fault", "seq", "stop"}
 """Gone after kernel/faults.py, as are the checked operations."""
 
 
