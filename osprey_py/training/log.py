@@ -29,14 +29,10 @@ class Log:
         """The first line, and those of the steps that were taken before."""
         self._line({"parameters": parameters, "vocabulary": vocabulary, "seed": seed, "options": options})
         validations = dict(history.validations)
-        for number, loss in enumerate(history.losses):
-            self.step(number, loss, validations.get(number))
+        self._line(*(_step(number, loss, validations.get(number)) for number, loss in enumerate(history.losses)))
 
     def step(self, number: int, loss: float, validation: float | None) -> None:
-        line: dict[str, Any] = {"step": number, **_number("train", loss)}
-        if validation is not None:
-            line.update(_number("validation", validation))
-        self._line(line)
+        self._line(_step(number, loss, validation))
 
     def windows(self, count: int, loss: float) -> None:
         self._line({"windows": count, **_number("validation", loss)})
@@ -44,9 +40,9 @@ class Log:
     def sample(self, text: str) -> None:
         self._line({"sample": text})
 
-    def _line(self, data: dict[str, Any]) -> None:
+    def _line(self, *lines: dict[str, Any]) -> None:
         try:
-            self._file.write(json.dumps(data, ensure_ascii=False) + "\n")
+            self._file.writelines(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
             self._file.flush()
         except OSError as e:
             raise TrainingError(f"{self.path}: {reason(e)}") from None
@@ -56,6 +52,11 @@ class Log:
             self._file.close()
         except OSError as e:
             raise TrainingError(f"{self.path}: {reason(e)}") from None
+
+
+def _step(number: int, loss: float, validation: float | None) -> dict[str, Any]:
+    line: dict[str, Any] = {"step": number, **_number("train", loss)}
+    return line if validation is None else {**line, **_number("validation", validation)}
 
 
 def _number(name: str, value: float) -> dict[str, Any]:

@@ -75,6 +75,24 @@ def test_a_signal_finishes_the_step_and_saves(
     assert ended(begun(tmp_path, data), tmp_path) == whole
 
 
+def test_a_second_signal_ends_the_run_at_once(tmp_path: Path, data: Path) -> None:
+    """TR14: here while the text is learnt, which would never end."""
+    source = BIGRAM.read_text(encoding="utf-8").replace("export fn learn(", "fn unused(")
+    program = tmp_path / "endless.osp"
+    endless = (
+        "fn spin(n: int) -> Vocabulary = spin(wrapAdd(n, 1))\nexport fn learn(o: Options, text: string) = spin(0)\n"
+    )
+    program.write_text(f'{source}\n{endless}print("ready")\n', encoding="utf-8")
+    run = process(program, "--data", data)
+    assert run.stdout is not None and run.stdout.readline() == "ready\n"
+    run.send_signal(signal.SIGINT)
+    time.sleep(0.3)
+    assert run.poll() is None
+    run.send_signal(signal.SIGINT)
+    _, err = run.communicate(timeout=30)
+    assert (run.returncode, err) == (130, "")
+
+
 def test_a_stop_without_a_checkpoint_says_so(tmp_path: Path, data: Path) -> None:
     """TR14"""
     run = process(BIGRAM, "--data", data, "--steps", 100000, "--log", tmp_path / "log")
