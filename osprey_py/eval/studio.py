@@ -54,7 +54,7 @@ class Studio:
     def __init__(self, unit: Unit, plain_module: dict[str, Any], world: World) -> None:
         self.unit = unit
         self.plain = plain_module
-        self.world = replace(world, runtime=None)
+        self.world = replace(world, runtime=None, studio=self)
         self._module: dict[str, Any] | None = None
         self._builtins: dict[int, BuiltinFunction] = {}
 

@@ -183,7 +183,7 @@ class Tape:
         if op == "fmin" or op == "fmax":
             return self._choice(op, operands, compute)
         if op == "fmodi":
-            compute(*map(number_of, operands), *rest)  # its fault
+            list(map(number_of, operands))  # known, so that it faults now
         return self.operated(op, operands, lambda *numbers: compute(*numbers, *rest))
 
     def operated(self, op: str, operands: tuple[Any, ...], compute: Callable[..., Number]) -> TapeFloat:
