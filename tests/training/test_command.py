@@ -233,8 +233,9 @@ def test_contradictions_name_both_sides(train: Train, tmp_path: Path) -> None:
     found = train(*resume, data=other)
     assert found.code == 1 and f"{path}: made from another text than {other}" in found.err
     assert path.read_bytes() == before and not log.exists()
-    assert train(*resume, "--row-count", 2, "--steps", 5).code == 0
-    assert options_of(log)["rowCount"] == 2
+    for words in ([], ["--row-count", 2, "--seed", 5]):  # what is not given is the checkpoint's
+        assert train(*resume, "--steps", 5, *words).code == 0
+        assert options_of(log)["rowCount"] == 2 and json.loads(log.read_text().splitlines()[0])["seed"] == 5
 
 
 def test_steps_of_the_program_contradict_too(train: Train, tmp_path: Path) -> None:
