@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from osprey_py.kernel.ir import BOOL, Node
+from osprey_py.kernel.ir import BOOL, Node, const, select
 
 Condition = Node | None
 
@@ -36,7 +36,8 @@ class Conditions:
         made = self._both.get(key)
         if made is None:
             right = c if truth else Node("bnot", BOOL, (c,))
-            made = right if first is None else Node("band", BOOL, (first, right))
+            # What is read in c may be there only where first holds.
+            made = right if first is None else select(first, right, const(False))
             self._both[key] = made
             self._made_of[made] = key
         return made
@@ -63,5 +64,5 @@ class Conditions:
                     return self.any([a[0], *(z for z in found if z is not x and z is not y)])
         made = found[0]
         for x in found[1:]:
-            made = Node("bor", BOOL, (made, x))
+            made = select(made, const(True), x)
         return made

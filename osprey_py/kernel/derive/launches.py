@@ -16,8 +16,9 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from osprey_py.kernel.derive.recipe import Given, Input, Made, Ref, Result
+from osprey_py.kernel.derive.rows import Along, Rows
 from osprey_py.kernel.derive.subject import Path, Subject, index_of
-from osprey_py.kernel.ir import BOOL, FLOAT, INT, Bound, Kernel, Node, Ty, const, index, walk
+from osprey_py.kernel.ir import BOOL, FLOAT, INT, Bound, Kernel, Node, Ty, const, index, rebuild, select, walk
 from osprey_py.kernel.scopes import binds, body, free
 from osprey_py.kernel.share import share
 from osprey_py.kernel.simplify import simplify
@@ -61,6 +62,7 @@ class Launches:
     subject: Subject
     launches: list[Launch] = field(default_factory=list)
     made: dict[Node, Node] = field(default_factory=dict)
+    scans: dict[Rows | Along, Made] = field(default_factory=dict)
     forward: dict[Bound, Node] = field(init=False)
     """The forward kernel's folds, by their index."""
 
@@ -108,7 +110,7 @@ class Launches:
     def launch(self, node: Node, path: Path) -> Node:
         """A read, at a path, of an expression that is computed for each execution of what is written there."""
         at, steps = self.unflat(path, index())
-        result = self.placed(self.outlined(node), at, steps)
+        result = guarded(self.placed(self.outlined(node), at, steps))
         return read(self.emit("map", result, self.size(path)), node.type, self.flat(path))
 
     def emit(
@@ -154,7 +156,7 @@ class Launches:
                 inside = frozenset(body(node))
                 for a in node.args:
                     stack.append((a, loose[node] | inner if a in inside else loose[node]))
-        return rewrite(root, lambda old, args: None, done)
+        return rewrite(root, self._kept, done)
 
     def _taken(
         self, node: Node, loose: frozenset[Bound], around: frozenset[Bound], known: frozenset[Bound], root: bool
@@ -167,6 +169,63 @@ class Launches:
         if node.op == "proj" or (node.type is FLOAT and loose < around and not cheap(node)):
             return self.value(node)
         return None
+
+    # --- what is kept for every step -------------------------------------------------------------
+
+    def _kept(self, node: Node, args: tuple[Node, ...]) -> Node | None:
+        """A read of what a scan of its own makes."""
+        what = node.attr
+        if node.op == "load" and isinstance(what, Rows):
+            ref = self.scans.get(what) or self._rows(what)
+            at = index()
+            for f, step in zip(self.subject.inside(what.fold), args, strict=True):
+                if f is what.fold and what.backwards:
+                    step = op("wsub", op("wsub", self.steps(f), const(1)), step)
+                at = op("wadd", op("wmul", at, self.steps(f)), step)
+            return read(ref, node.type, at)
+        if node.op == "load" and isinstance(what, Along):
+            ref = self.scans.get(what) or self._along(what)
+            return read(ref, node.type, self.opposite(args[0]))
+        return None
+
+    def opposite(self, at: Node) -> Node:
+        """The element as far from the end."""
+        return op("wsub", op("wsub", number(("flat",)), const(1)), at)
+
+    def _along(self, along: Along) -> Made:
+        element = self.opposite(index())
+        result = own = self.placed(self.outlined(along.own), element, {})
+        if along.step is not None:
+            after = op("wadd", element, const(1))
+            goes_on = Node("lt", BOOL, (after, number(("flat",))))
+            if along.when is not None:
+                when = self.placed(self.outlined(along.when, whole=True), after, {})
+                goes_on = select(goes_on, when, const(False))
+            step = self.placed(self.outlined(along.step, whole=True), after, {})
+            result = select(goes_on, Node("fadd", FLOAT, (own, step)), own)
+        made = self.emit("scan", result, self.size(()), along.before, const(0.0))
+        self.scans[along] = made
+        return made
+
+    def _rows(self, rows: Rows) -> Made:
+        fold = rows.fold
+        inside = self.subject.inside(fold)
+        element, steps = self.unflat(inside, index())
+        place = steps[index_of(fold)]
+        if rows.backwards:
+            last = op("wsub", op("wsub", self.steps(fold), const(1)), place)
+            count = self.placed(self.outlined(rows.count, whole=True), element, steps)
+            begins = Node("le", BOOL, (count, op("wadd", last, const(1))))
+            passed = op("wadd", last, const(1))
+        else:
+            begins = Node("eq", BOOL, (place, const(0)))
+            passed = op("wsub", place, const(1))
+        first = self.placed(self.outlined(rows.first, whole=True), element, steps)
+        step = self.placed(self.outlined(rows.step, whole=True), element, {**steps, index_of(fold): passed})
+        zero = {INT: 0, FLOAT: 0.0, BOOL: False}[rows.type]
+        made = self.emit("scan", guarded(select(begins, first, step)), self.size(inside), rows.before, const(zero))
+        self.scans[rows] = made
+        return made
 
     # --- kernels ---------------------------------------------------------------------------------
 
@@ -216,6 +275,22 @@ class Launches:
         refs = tuple(Input(x) if isinstance(x, int) else x for x in slots)
         given = tuple(Given(x) if isinstance(x, int) else x for x in uniforms)
         return Launch(kind, kernel, refs, given, size)  # type: ignore[arg-type]
+
+
+def guarded(root: Node) -> Node:
+    """An expression that is computed also where the program did not: reads of inputs look whether they are in range."""
+
+    def rule(node: Node, args: tuple[Node, ...]) -> Node | None:
+        if node.op == "load" and isinstance(node.attr, int):
+            there = Node("inrange", BOOL, args, node.attr)
+            return select(there, rebuild(node, args), const({INT: 0, FLOAT: 0.0, BOOL: False}[node.type]))
+        if node.op == "select":
+            c, a, _ = node.args
+            if c.op == "inrange" and a.op == "load" and c.attr == a.attr and c.args == a.args:
+                return select(args[0], args[1].args[1], args[2])
+        return None
+
+    return rewrite(root, rule)
 
 
 def inside(at: Node, length: Node) -> Node:

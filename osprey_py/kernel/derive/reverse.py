@@ -16,15 +16,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from osprey_py.kernel.derive.conditions import Condition, Conditions
-from osprey_py.kernel.derive.folds import adds
-from osprey_py.kernel.derive.recipe import Adjoint
-from osprey_py.kernel.derive.rules import RULES
+from osprey_py.kernel.derive.folds import go_back, replaced
+from osprey_py.kernel.derive.recipe import Adjoint, Result
+from osprey_py.kernel.derive.rows import Along, of_before
+from osprey_py.kernel.derive.rules import RULES, Part
 from osprey_py.kernel.derive.subject import Path, Subject, bounds, index_of
-from osprey_py.kernel.ir import BOOL, FLOAT, INT, Bound, Node, const, fold, fold_parts, index, select, var
+from osprey_py.kernel.ir import BOOL, FLOAT, INT, Bound, Node, const, fold, index, select, var
 from osprey_py.kernel.scopes import free
 from osprey_py.kernel.substitute import instantiate
 
-Key = tuple[int, int]
+Key = tuple[float, int]
 """Where a site stands in the order of evaluation: (when its operation was made, which operand)."""
 
 
@@ -50,24 +51,45 @@ class Read:
 
 def reads(subject: Subject, positive: frozenset[Node]) -> tuple[Read, ...]:
     """The active loads that can contribute, the one evaluated last first. positive: folds that always have a step."""
-    backward = _Backward(subject, positive)
+    backward = Backward(subject, positive)
     backward.run()
     return tuple(sorted(backward.reads, key=lambda r: r.node.serial, reverse=True))
 
 
-class _Backward:
+class Backward:
     def __init__(self, subject: Subject, positive: frozenset[Node]) -> None:
         self.s = subject
         self.positive = positive
         self.conditions = Conditions()
         self.waiting: dict[Node, list[Contribution]] = {}
         self.reads: list[Read] = []
+        self.known: dict[Bound, Node] = {}
+        """Accumulators, as expressions that can be told at the present step."""
+        self.settled: dict[Node, Node] = {}
+        """Choices of which it is known what they chose wherever something contributes."""
 
     def run(self) -> None:
-        result = self.s.kernel.result
+        """A scan's element is read by whoever reads the buffer, and by the next step, which was there before them."""
+        kernel = self.s.kernel
         adjoint = Node("load", FLOAT, (index(),), Adjoint())
-        self.add(result, Contribution((result.serial + 1, 0), (), None, adjoint))
+        acc = kernel.acc
+        along = None if acc is None or acc not in self.s.accumulators else Along(Bound(FLOAT, "after"), adjoint)
+        if acc is not None and along is not None:
+            self.known[acc] = self.before(acc)
+        value = adjoint if along is None else along.read()
+        self.contribute(kernel.result, (kernel.result.serial + 1, 0), (), None, value)
         self.within(None)
+        if acc is not None and along is not None and (found := self.take(acc, ())) is not None:
+            when, x = found
+            along.when = None if when is None else of_before(self.s, when, along)
+            along.step = of_before(self.s, x, along)
+
+    def before(self, acc: Bound) -> Node:
+        """A scan's accumulator: the result of the element before."""
+        init = self.s.kernel.init
+        assert init is not None
+        last = Node("load", acc.type, (Node("wsub", INT, (index(), const(1))),), Result())
+        return select(Node("eq", BOOL, (index(), const(0))), init, last)
 
     def within(self, around: Node | None) -> None:
         """Everything written in a fold, or in none, the last made first."""
@@ -128,7 +150,7 @@ class _Backward:
             value = self.over(steps, lambda acc: Node("fadd", FLOAT, (acc, term)), const(0.0))
         if when is None or self.fixed(when, steps):
             return self.some_step(steps, when), value
-        return self.over(steps, lambda acc: Node("bor", BOOL, (acc, when)), const(False)), value
+        return self.over(steps, lambda acc: select(acc, const(True), when), const(False)), value
 
     def fixed(self, when: Node, steps: Path) -> bool:
         return free((when,))[when].isdisjoint(b for f in steps for b in bounds(f))
@@ -139,7 +161,7 @@ class _Backward:
             if f not in self.positive:
                 rest = steps[k:]
                 if len(rest) == 1:
-                    return self.conditions.both(when, Node("lt", BOOL, (const(0), self.s.count(f))))
+                    return self.conditions.both(when, Node("lt", BOOL, (const(0), self.count(f))))
                 happened = self.over(rest, lambda acc: const(True), const(False))
                 return self.conditions.both(when, happened)
         return when
@@ -150,22 +172,24 @@ class _Backward:
             return step(first)
         acc, k = Bound(first.type, "sum"), Bound(INT, "k")
         (inner,) = instantiate((self.over(steps[1:], step, var(acc)),), {index_of(steps[0]): var(k)})
-        return fold(self.s.count(steps[0]), k, (acc,), (first,), (inner,))[0]
+        return fold(self.count(steps[0]), k, (acc,), (first,), (inner,))[0]
 
     # --- operations ------------------------------------------------------------------------------
 
     def node(self, node: Node) -> None:
         s = self.s
         match node.op:
+            case "select" | "rare" | "recover" if node in self.settled:
+                self.hand_on(node, self.settled[node])
             case "select" | "rare":
                 c, a, b = node.args
-                self.chosen(node, a, b, s.values[c])
+                self.chosen(node, a, b, self.value(c))
             case "recover":
                 bit = s.bits[node.args[0]]
                 if bit is None:
                     self.hand_on(node, node.args[0])
                 else:
-                    self.chosen(node, node.args[1], node.args[0], bit)
+                    self.chosen(node, node.args[1], node.args[0], self.at(bit, node))
             case "seq":
                 self.hand_on(node, node.args[-1])
             case "load":
@@ -178,8 +202,11 @@ class _Backward:
                 found = self.total(node, s.path[node])
                 assert found is not None
                 when, adjoint = found
-                parts = RULES[op](adjoint, tuple(s.values[a] for a in node.args), s.values[node])
+                parts = RULES[op](adjoint, tuple(map(self.value, node.args)), self.value(node))
+                chosen = self.settled.get(node)
                 for k, (a, part) in enumerate(zip(node.args, parts, strict=True)):
+                    if chosen is not None:
+                        part = Part(adjoint) if a is chosen else None
                     if part is not None:
                         here = when if part.when is None else self.conditions.both(when, part.when)
                         self.add(a, Contribution((node.serial, k), s.path[node], here, part.value))
@@ -197,17 +224,47 @@ class _Backward:
     # --- folds -----------------------------------------------------------------------------------
 
     def fold(self, node: Node) -> None:
-        _, inits, nexts, attr = fold_parts(node)
-        home, inside = self.s.path[node], self.s.inside(node)
-        found = [self.total(p, home) if (p := self.s.results.get((node, j))) else None for j in range(len(attr.accs))]
-        if not any(found):
-            return
-        if adds(self.s, node):
-            for j, f in enumerate(found):
-                if f is not None:
-                    self.add(nexts[j], Contribution((node.serial, j), inside, *f))
-            self.within(node)
-            for j, f in enumerate(found):
-                self.waiting.pop(self.s.accumulators.get(attr.accs[j], node), None)
-                if f is not None:
-                    self.add(inits[j], Contribution((attr.index.uid, j), home, *f))
+        home = self.s.path[node]
+        found = [
+            self.total(p, home) if (p := self.s.results.get((node, j))) else None for j in range(len(node.args) // 2)
+        ]
+        if any(found):
+            go_back(self, node, found)
+
+    def contribute(self, node: Node, key: Key, path: Path, when: Condition, value: Node) -> None:
+        self.add(node, Contribution(key, path, when, value))
+
+    def take(self, acc: Bound, inside: Path) -> tuple[Condition, Node] | None:
+        """What a step's reads of an accumulator add up to."""
+        read = self.s.accumulators.get(acc)
+        return None if read is None else self.total(read, inside)
+
+    def forget(self, acc: Bound) -> None:
+        """The fold has been gone through."""
+        self.known.pop(acc, None)
+        read = self.s.accumulators.get(acc)
+        if read is not None:
+            self.waiting.pop(read, None)
+
+    def mark(self) -> object:
+        return {n: list(x) for n, x in self.waiting.items()}, list(self.reads)
+
+    def back_to(self, mark: object) -> None:
+        """Forget what came since the mark, which can be gone back to once."""
+        self.waiting, self.reads = mark  # type: ignore[misc]
+
+    def count(self, fold: Node) -> Node:
+        """How many steps a fold has."""
+        return self.at(self.s.count(fold), fold)
+
+    def value(self, node: Node) -> Node:
+        """What a node of the kernel is where it was written: accumulators are what is known of them."""
+        if node is self.s.kernel.result and self.s.kernel.acc is not None:
+            return Node("load", node.type, (index(),), Result())
+        return self.at(self.s.values[node], node)
+
+    def at(self, value: Node, node: Node) -> Node:
+        """An expression of the kernel where a node was written."""
+        around = self.s.path[node]
+        now = {b: x for b, x in self.known.items() if b is self.s.kernel.acc or self.s.fold_of[b] in around}
+        return replaced(value, now) if now else value

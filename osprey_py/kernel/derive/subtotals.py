@@ -25,7 +25,7 @@ def executed(launches: Launches, r: Read, same: frozenset[Node]) -> Condition:
     for f in reversed(r.path):
         if f not in same:
             there = Node("lt", BOOL, (var(index_of(f)), s.count(f)))
-            when = there if when is None else Node("band", BOOL, (there, when))
+            when = there if when is None else select(there, when, const(False))
     return when
 
 
@@ -72,7 +72,7 @@ def _scattered(launches: Launches, r: Read, when: Condition) -> Scattered:
 
     indices = at if when is None else select(when, at, const(-1))
     places = launches.emit("map", all_executions(indices), size)
-    value = launches.outlined(r.value, whole=True)
+    value = launches.outlined(r.value if when is None else select(when, r.value, const(0.0)), whole=True)
     ready = None if r.path else _ready(value)
     return Scattered(places, ready or launches.emit("map", launches.placed(value, element, steps), size))
 
