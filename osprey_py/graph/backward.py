@@ -35,6 +35,7 @@ from osprey_py.graph.kernels import (
     ADD,
     FROM_ZERO,
     GATHER,
+    IOTA,
     OFFSET,
     PLACED,
     SPREAD,
@@ -149,7 +150,8 @@ class _Backward:
         runtime = self.runtime
         lengths = tuple([concrete(b.length) for b in inputs])
         n = concrete(adjoint.length)
-        found = _recipe(op, kernel, sources, lengths, uniforms, n, span)
+        iotas = tuple([k for k, b in enumerate(inputs) if b.node.kernel is IOTA])
+        found = _recipe(op, kernel, sources, lengths, uniforms, n, iotas, span)
         results: list[Buffer] = []
 
         def ref(r: Ref) -> Buffer:
@@ -223,6 +225,7 @@ def _recipe(
     lengths: tuple[int, ...],
     uniforms: tuple[Any, ...],
     n: int,
+    iotas: tuple[int, ...],
     span: Span,
 ) -> Recipe:
     """What kernel/derive says of a launch. It may look at the scalars that addresses depend on; the recipe holds for any
@@ -231,7 +234,7 @@ def _recipe(
     known = tuple([concrete(u) if k in fixed else None for k, u in enumerate(uniforms)])
     active = tuple([k for k, v in enumerate(sources) if v is not None])
     try:
-        return recipe(op, kernel, active, lengths, known, n)
+        return recipe(op, kernel, active, lengths, known, n, iotas)
     except OspreyError as refused:
         label = Label(span, "launched here")
         raise OspreyError([replace(d, labels=(*d.labels, label)) for d in refused.diagnostics]) from None
