@@ -148,8 +148,9 @@ def _watched(
     return True
 
 
-def make_plan(shape: Shape, fused: Fused, types: tuple[Ty, ...]) -> Plan:
-    """Decide, once for the shape, what each step may overwrite and what it frees. types: of the nodes' results.
+def make_plan(shape: Shape, fused: Fused, types: tuple[Ty, ...], in_place: bool = True) -> Plan:
+    """Decide, once for the shape, what each step may overwrite (nothing unless in_place) and what it frees. types: of the
+    nodes' results.
 
     An append may leave its result in its left side's block, so those two are never overwritten, and die with the
     block."""
@@ -182,7 +183,7 @@ def make_plan(shape: Shape, fused: Fused, types: tuple[Ty, ...]) -> Plan:
                 tuple(kinds[v] for v in group.inputs),
                 kinds[group.value],
                 group.value not in stays and group.value not in shared,
-                _overwritable(group, (*spent, *taken), kinds),
+                _overwritable(group, (*spent, *taken), kinds) if in_place else (),
                 spent,
                 taken,
                 let_go,

@@ -62,9 +62,19 @@ class Stats:
 class Runtime:
     """One program's buffers on one backend. fusion: whether launches may be merged; bytes do not depend on it.
     profile: steps run one by one, timed, for `plan_text` and `profile_text`. replay: whether the evaluator may replay
-    functions."""
+    functions. plans: whether a plan is kept for the next graph of its shape. in_place: whether a step may write over what
+    dies in it."""
 
-    def __init__(self, backend: Backend, *, fusion: bool = True, profile: bool = False, replay: bool = True) -> None:
+    def __init__(
+        self,
+        backend: Backend,
+        *,
+        fusion: bool = True,
+        profile: bool = False,
+        replay: bool = True,
+        plans: bool = True,
+        in_place: bool = True,
+    ) -> None:
         self.backend = backend
         self.replaying = replay
         self.fuser = Fuser(fusion)
@@ -73,6 +83,8 @@ class Runtime:
         self._order = 0
         self._backlog = BACKLOG
         self._listed: list[Node] = []
+        self._keeping = plans
+        self._in_place = in_place
         self._plans: dict[Any, Plan] = {}
         self.engine = Engine(backend)
 
@@ -243,7 +255,8 @@ class Runtime:
             plan = self._plan(graph)
             if len(self._plans) >= MOST_PLANS:
                 del self._plans[next(iter(self._plans))]
-            self._plans[graph.key] = plan
+            if self._keeping:
+                self._plans[graph.key] = plan
         self.stats.steps += plan.steps
         if not plan.run(graph.nodes, graph.externals, self.engine, self.profile):
             fault = first_fault([*self._listed, *targets], self.backend, self.engine.compiled)
@@ -301,7 +314,7 @@ class Runtime:
         self.stats.planned += 1
         begun = 0.0 if self.profile is None else self.profile.clock()
         shape = shape_of(graph)
-        plan = make_plan(shape, self.fuser.fuse(shape, graph.nodes), tuple(n.type for n in graph.nodes))
+        plan = make_plan(shape, self.fuser.fuse(shape, graph.nodes), tuple(n.type for n in graph.nodes), self._in_place)
         if self.profile is not None:
             self.profile.planned(plan, graph.nodes, self.profile.clock() - begun)
         return plan

@@ -10,7 +10,7 @@ import os
 from collections.abc import Sequence
 from functools import partial
 
-from osprey_py.backends.host.blocks import Blocks
+from osprey_py.backends.host.blocks import IDLE, Blocks
 from osprey_py.backends.host.compiled import Compiled
 from osprey_py.backends.host.packing import Frame
 from osprey_py.backends.host.pool import Plan, Pool
@@ -23,27 +23,38 @@ from osprey_py.kernel.passes import ALL, Passes, prepared
 
 class HostBackend:
     """Native code on this machine's processors. threads: how many, all of them by default. nests: whether loops
-    rely on what a launch's integers prove, vectors included. contractions: whether sums of products go to the
-    matrix kernels. passes: which of the kernel's passes run. Results depend on none of these."""
+    rely on what a launch's integers prove, vectors included; vectors: whether they do so in vectors. contractions:
+    whether sums of products go to the matrix kernels. recycling: whether memory that was released is handed out again.
+    passes: which of the kernel's passes run. Results depend on none of these."""
 
     name = "host"
 
     def __init__(
-        self, threads: int | None = None, *, nests: bool = True, contractions: bool = True, passes: Passes = ALL
+        self,
+        threads: int | None = None,
+        *,
+        nests: bool = True,
+        vectors: bool = True,
+        contractions: bool = True,
+        recycling: bool = True,
+        passes: Passes = ALL,
     ) -> None:
         self.threads = threads or os.cpu_count() or 1
         self.nests = nests
+        self.vectors = vectors
         self.contractions = contractions
         self.passes = passes
         self.capabilities = Capabilities("this machine's processors, native code", units=self.threads)
-        self._blocks = Blocks()
+        self._blocks = Blocks(IDLE if recycling else 0)
         self._frame = Frame()
         self._plan = Plan()
         self._pool: Pool | None = None
 
     def compile(self, op: StepOp, kernel: Kernel | None, kinds: tuple[Kind, ...], example: Step) -> Compiled:
         lowered = None if kernel is None else prepared(kernel, self.passes)
-        return Compiled(op, lowered, kinds, self.threads, nests=self.nests, contractions=self.contractions)
+        return Compiled(
+            op, lowered, kinds, self.threads, nests=self.nests, vectors=self.vectors, contractions=self.contractions
+        )
 
     def allocate(self, kind: Kind, n: int) -> Storage:
         return self._blocks.allocate(kind, n)

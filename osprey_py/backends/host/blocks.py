@@ -30,9 +30,10 @@ def size_class(size: int) -> int:
 
 
 class Blocks:
-    """The allocator of one backend."""
+    """The allocator of one backend. bound: bytes that may lie unused; 0 hands nothing out again."""
 
-    def __init__(self) -> None:
+    def __init__(self, bound: int = IDLE) -> None:
+        self.bound = bound
         self._free: dict[int, list[tuple[Block, int]]] = {}
         self.idle = 0
         self._used: dict[int, tuple[weakref.ref[Block], int, int]] = {}
@@ -60,7 +61,9 @@ class Blocks:
             return
         del self._used[id(block)]
         _, start, size = entry
-        if self.idle + size > IDLE:
+        if not self.bound:
+            return
+        if self.idle + size > self.bound:
             self._free.clear()
             self.idle = 0
         self._free.setdefault(size, []).append((block, start))

@@ -25,6 +25,7 @@ class Compiled:
         threads: int,
         *,
         nests: bool = True,
+        vectors: bool = True,
         contractions: bool = True,
     ) -> None:
         self.op = op
@@ -35,9 +36,10 @@ class Compiled:
         if op == "map" and lowered is not None and contractions:
             self._contractions = Contractions(lowered, kinds, threads)
         self._parts: dict[Lowered, Compiled] = {}
-        self._code = Elementwise(op, lowered, kinds, nests)
+        self._code = Elementwise(op, lowered, kinds, nests, vectors)
         self._threads = threads
         self._nests = nests
+        self._vectors = vectors
 
     def add(self, plan: Plan, frame: Frame, position: int, step: Step, blocks: Blocks, temporary: list[Storage]) -> int:
         """Append the launch (step.n > 0) to the plan; how many bytes of scratch it needs."""
@@ -96,5 +98,7 @@ class Compiled:
         """A kernel that this one falls into."""
         part = self._parts.get(kernel)
         if part is None:
-            part = self._parts[kernel] = Compiled("map", kernel, kinds, self._threads, nests=self._nests)
+            part = self._parts[kernel] = Compiled(
+                "map", kernel, kinds, self._threads, nests=self._nests, vectors=self._vectors
+            )
         return part

@@ -16,7 +16,7 @@ from osprey_py.backends.host import objects
 from osprey_py.backends.host.native import Library, machine
 from osprey_py.backends.host.packing import Frame, Packer
 from osprey_py.backends.host.pool import Plan
-from osprey_py.backends.host.widths import widths
+from osprey_py.backends.host.widths import SCALAR, widths
 from osprey_py.backends.protocol import Kind, Step, StepOp, Storage
 from osprey_py.kernel.faults import Lowered
 from osprey_py.kernel.fingerprint import fingerprint
@@ -60,12 +60,16 @@ class Entry:
 class Elementwise:
     """The code of one kernel. kernel: None for an accumulate step. versions: by shape; entries: by integers."""
 
-    def __init__(self, op: StepOp, kernel: Lowered | None, kinds: tuple[Kind, ...], nests: bool = True) -> None:
-        """nests: False leaves out everything that relies on a launch's integers, vectors included."""
+    def __init__(
+        self, op: StepOp, kernel: Lowered | None, kinds: tuple[Kind, ...], nests: bool = True, vectors: bool = True
+    ) -> None:
+        """nests: False leaves out everything that relies on a launch's integers, vectors included. vectors: False
+        leaves out these."""
         self.op = op
         self.kernel = kernel
         self.kinds = kinds
         uniforms = () if kernel is None else kernel.uniforms
+        self._vectors = vectors
         self._packer = Packer(len(kinds), uniforms)
         self._nest = Nest(kernel) if nests and kernel is not None and not kernel.general else None
         self._cost = None if self._nest is None else Cost(self._nest.kernel)
@@ -141,7 +145,7 @@ class Elementwise:
         facts = nest.facts(lengths, known, step.n)
         digits = facts.digits(None)
         extent = digits[0].extent if digits else 1
-        how = widths(nest.kernel, machine().lanes, extent)
+        how = widths(nest.kernel, machine().lanes, extent) if self._vectors else SCALAR
         key = (nest.key(facts), how)
         version = self.versions.get(key)
         if version is None:

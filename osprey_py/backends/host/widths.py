@@ -16,10 +16,13 @@ _EXPANDED = frozenset({"exp", "ln", "tanh"})
 
 @dataclass(frozen=True, slots=True)
 class Widths:
-    """Lanes of whole vectors (None: all vectors are masked) and of masked ones."""
+    """Lanes of whole vectors (None: all vectors are masked) and of masked ones; with one lane there are no vectors."""
 
     whole: int | None
     masked: int
+
+
+SCALAR = Widths(None, 1)
 
 
 def widths(kernel: Lowered, lanes: int, extent: int) -> Widths:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from osprey_py.backends.host import launch, vectors
 from osprey_py.backends.host.prepare import prepare, prepare_shape
-from osprey_py.backends.host.widths import Widths
+from osprey_py.backends.host.widths import SCALAR, Widths
 from osprey_py.backends.protocol import Kind, StepOp
 from osprey_py.kernel.faults import Lowered
 from osprey_py.kernel.nest import Number, Shape
@@ -19,8 +19,8 @@ def plain(op: StepOp, kernel: Lowered | None, kinds: tuple[Kind, ...]) -> tuple[
 
 
 def shaped(op: StepOp, shape: Shape, kinds: tuple[Kind, ...], how: Widths) -> tuple[str, list[Number]]:
-    """Code for launches of one shape: vectors for a map of more than one element."""
+    """Code for launches of one shape: vectors for a map of more than one element, unless there are to be none."""
     shape = prepare_shape(shape)
-    if op != "map" or not shape.digits:
+    if op != "map" or not shape.digits or how == SCALAR:
         return launch.module_text(op, shape.kernel, kinds, shape)
     return vectors.module_text(shape, kinds, how)
