@@ -22,7 +22,7 @@ PROGRAM = """
 import optim::{adamW, adamWStart, adamWStep, Sgd, sgdStart, sgdStep, clipByGlobalNorm}
 let start = [gpuLoad("FILE") ?: toGpu([])]
 let sgd = Sgd { momentum: 0.9 }
-fn slope(p) = clipByGlobalNorm(p |> map(fn(b) => gpuMap(b, fn(x) => 2.5 * x * x * x - 0.75 * x)) |> toList, 1.0)
+fn slope(p) = clipByGlobalNorm(mapBuffers(p, fn(b) => gpuMap(b, fn(x) => 2.5 * x * x * x - 0.75 * x)), 1.0)
 fn descend(t, p, state, step) = if t > STEPS { p } else {
     let (next, after) = step(0.05 / toFloat(t), state, p, slope(p))
     descend(t + 1, next, after, step)
