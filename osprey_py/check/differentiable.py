@@ -81,10 +81,8 @@ def _tell(cx: Context, whole: Term, path: str, t: Term, need: Need) -> None:
 
 
 def _help(t: Term, place: str) -> str:
-    if is_con(t, "int") or is_con(t, "bool") or is_con(t, "string"):
-        return (
-            "keep it out of the parameters: put what is not trained into a record of its own, which the function captures"
-            if place
-            else "differentiate by a float: `toFloat(…)` makes one of an int"
-        )
-    return "keep it out of the parameters: the function may capture it"
+    if place:
+        return "keep it out of the parameters: the function can capture it, from a record of its own"
+    if is_con(t, "int"):
+        return "differentiate by a float: `toFloat(…)` makes one of an int"
+    return "give it as a capture, and differentiate by the floats it is used with"

@@ -14,7 +14,7 @@ from osprey_py.check import core
 from osprey_py.check.builtins import KERNEL_SCALARS
 from osprey_py.check.context import Context
 from osprey_py.check.core_walk import parts, statement_value, statements_in
-from osprey_py.check.signatures import kernel_slots
+from osprey_py.check.signatures import kernel_slots, takes_proven
 from osprey_py.check.types import FunctionType, Named, Type
 from osprey_py.source.span import Span
 
@@ -34,7 +34,13 @@ def check_kernels(cx: Context, program: core.Program) -> None:
         while stack:
             e = stack.pop()
             stack.extend(parts(e))
-            if isinstance(e, core.Call) and isinstance(e.callee, core.BuiltinRef) and kernel_slots(e.callee.name):
+            if not (isinstance(e, core.Call) and isinstance(e.callee, core.BuiltinRef)):
+                continue
+            if takes_proven(e.callee.name):
+                f = e.args[0]
+                if isinstance(f.type, FunctionType) and any(map(_is_performed, f.type.effects)):
+                    _tell_undifferentiable(cx, f.span, f"its type is `{f.type}`")
+            elif kernel_slots(e.callee.name):
                 kernel = e.args[-1]
                 if isinstance(kernel.type, FunctionType) and any(map(_is_performed, kernel.type.effects)):
                     _tell_unproven(cx, kernel.span, f"its type is `{kernel.type}`")
@@ -49,6 +55,13 @@ def _is_performed(effect: str) -> bool:
 def _tell_unproven(cx: Context, span: Span, why: str) -> None:
     """The last line of defence: inference let a kernel pass, and the typed program says otherwise (L5.4)."""
     cx.tell("E0302", "cannot prove GPU kernel pure", span, why, help="give it a function that performs nothing")
+
+
+def _tell_undifferentiable(cx: Context, span: Span, why: str) -> None:
+    """Likewise, of what is differentiated (gradients G8)."""
+    cx.tell(
+        "E0311", "cannot prove pure what is differentiated", span, why, help="give it a function that performs nothing"
+    )
 
 
 def _known_functions(program: core.Program) -> dict[core.Var, core.Function]:

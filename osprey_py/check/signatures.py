@@ -58,6 +58,11 @@ def kernel_slots(name: str) -> int:
     return SIGNATURES[name].count("pure (")
 
 
+def takes_proven(name: str) -> bool:
+    """Whether a built-in's first argument is a function of the host that performs nothing."""
+    return "proven (" in SIGNATURES[name]
+
+
 def builtin_scheme(cx: Context, name: str) -> Scheme:
     known = cx.builtin_schemes.get(name)
     if known is None:

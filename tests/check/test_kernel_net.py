@@ -58,5 +58,15 @@ def test_impure_type_of_a_kernel() -> None:
     assert codes(replace(p, startup=(replace(bind, value=call),))) == ["E0302"]
 
 
+def test_impure_type_of_what_is_differentiated() -> None:
+    p = program("fn helper(x: float) = x\nlet b = gradient(helper, 1.0)")
+    assert codes(p) == []
+    (bind,) = p.startup
+    assert isinstance(bind, core.Bind) and isinstance(bind.value, core.Call)
+    f, at = bind.value.args
+    loud = replace(f, type=FunctionType((FLOAT,), FLOAT, frozenset({"IO"})))
+    assert codes(replace(p, startup=(replace(bind, value=replace(bind.value, args=(loud, at))),))) == ["E0311"]
+
+
 def test_no_kernel_built_in_touches_the_world() -> None:
     assert not [name for name in KERNEL_BUILTINS if "IO" in SIGNATURES[name]]
