@@ -7,42 +7,19 @@ from pathlib import Path
 EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "gpt2"
 
 GPT = """
-import gpt2::{Model, Block, Norm, Linear, loss as crossEntropy, lossAndGradient, load}
+import gpt2::{Model, Block, loss as crossEntropy, lossAndGradient, load}
+import nn::{Norm, Linear}
 
-type Weights = { weight: GpuBuffer<float>, bias: GpuBuffer<float> }
-type Layer = {
-    norm1: Norm, attention: Weights, projection: Weights, norm2: Norm, expand: Weights, contract: Weights,
-}
-type Parameters = { wte: GpuBuffer<float>, wpe: GpuBuffer<float>, blocks: List<Layer>, finalNorm: Norm }
+type Parameters = { wte: GpuBuffer<float>, wpe: GpuBuffer<float>, blocks: List<Block>, finalNorm: Norm }
 
-fn weights(l: Linear) -> Weights = Weights { weight: l.weight, bias: l.bias }
-
-fn linear(w: Weights) -> Linear = {
-    let cols = gpuLength(w.bias)
-    Linear { weight: w.weight, bias: w.bias, cols: cols, inner: intDiv(gpuLength(w.weight), cols) }
-}
-
-fn parameters(m: Model) -> Parameters = Parameters {
-    wte: m.wte, wpe: m.wpe, finalNorm: m.finalNorm,
-    blocks: m.blocks
-        |> map(fn(b) => Layer {
-            norm1: b.norm1, attention: weights(b.attention), projection: weights(b.projection),
-            norm2: b.norm2, expand: weights(b.expand), contract: weights(b.contract),
-        })
-        |> toList,
-}
+fn parameters(m: Model) -> Parameters =
+    Parameters { wte: m.wte, wpe: m.wpe, blocks: m.blocks, finalNorm: m.finalNorm }
 
 fn whole(p: Parameters, heads: int) -> Model = {
     let width = gpuLength(p.finalNorm.bias)
     Model {
-        wte: p.wte, wpe: p.wpe, finalNorm: p.finalNorm, width: width, heads: heads, parameters: 0,
+        wte: p.wte, wpe: p.wpe, blocks: p.blocks, finalNorm: p.finalNorm, width: width, heads: heads, parameters: 0,
         vocabulary: intDiv(gpuLength(p.wte), width), context: intDiv(gpuLength(p.wpe), width),
-        blocks: p.blocks
-            |> map(fn(b) => Block {
-                norm1: b.norm1, attention: linear(b.attention), projection: linear(b.projection),
-                norm2: b.norm2, expand: linear(b.expand), contract: linear(b.contract),
-            })
-            |> toList,
     }
 }
 """
@@ -51,13 +28,13 @@ TINY = f"""{GPT}
 fn some(n: int, seed: int) -> GpuBuffer<float> =
     gpuIota(n) |> gpuMap(fn(i) => toFloat((i * 7919 + seed * 104729 + 13) % 1999) / 1666.0 - 0.6)
 
-fn layer(seed: int) -> Layer = Layer {{
+fn layer(seed: int) -> Block = Block {{
     norm1: Norm {{ gain: some(4, seed), bias: some(4, seed + 1) }},
-    attention: Weights {{ weight: some(48, seed + 2), bias: some(12, seed + 3) }},
-    projection: Weights {{ weight: some(16, seed + 4), bias: some(4, seed + 5) }},
+    attention: Linear {{ weight: some(48, seed + 2), bias: some(12, seed + 3) }},
+    projection: Linear {{ weight: some(16, seed + 4), bias: some(4, seed + 5) }},
     norm2: Norm {{ gain: some(4, seed + 6), bias: some(4, seed + 7) }},
-    expand: Weights {{ weight: some(64, seed + 8), bias: some(16, seed + 9) }},
-    contract: Weights {{ weight: some(64, seed + 10), bias: some(4, seed + 11) }},
+    expand: Linear {{ weight: some(64, seed + 8), bias: some(16, seed + 9) }},
+    contract: Linear {{ weight: some(64, seed + 10), bias: some(4, seed + 11) }},
 }}
 
 let point = Parameters {{
