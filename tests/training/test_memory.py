@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from osprey_py.backends.host import HostBackend
 from osprey_py.backends.protocol import Kind, Storage
+from osprey_py.eval import replay
 from osprey_py.eval.run import on_big_stack
 from osprey_py.graph.runtime import Runtime
 from osprey_py.training.checkpoint import History, Origin
@@ -37,7 +40,12 @@ class Counting(HostBackend):
         return super().compile(*args, **named)
 
 
-def test_nothing_is_planned_after_the_second_step_and_memory_is_flat(tmp_path: Path) -> None:
+@pytest.mark.parametrize("worth", [replay.WORTH_IT, 2])
+def test_nothing_is_planned_after_the_second_step_and_memory_is_flat(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, worth: int
+) -> None:
+    """worth: how many launches a function makes that is recorded and replayed; `evaluate` of the model has few."""
+    monkeypatch.setattr(replay, "WORTH_IT", worth)
     path = tmp_path / "text.txt"
     path.write_text(text(), encoding="utf-8")
     backend = Counting()
