@@ -256,7 +256,7 @@ class Tape:
             kernel = lifted(kernel, taped)
             reals += tuple([uniforms[k].buffer() for k in taped])
             values += tuple([uniforms[k].value for k in taped])
-            uniforms = tuple([0.0 if k in taped else u for k, u in enumerate(uniforms)])
+            uniforms = tuple([u for k, u in enumerate(uniforms) if k not in taped])
         made: Buffer
         if op == "map":
             made = runtime.map(kernel, reals, uniforms, n, span)

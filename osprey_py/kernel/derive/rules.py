@@ -97,6 +97,7 @@ NONE: dict[str, str] = {
     "bitsfloat": "its operand is an int (G9)",
     **dict.fromkeys(("eq", "ne", "lt", "le", "band", "bor", "bnot"), _BOOL),
     "fault": "has no value",
+    "stop": "is there to pass nothing on (G9)",
     **dict.fromkeys(("loop", "call"), "refused by name where a parameter's value reaches it (G10)"),
 }
 
