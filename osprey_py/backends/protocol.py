@@ -100,8 +100,9 @@ class Step:
     scan: acc = init; output[i] = acc = kernel(i, acc), ascending.
     filter: output gets, in order, inputs[0][i] where kernel(i) is true; output has room for n; `run` reports how
     many. accumulate: kernel None; output (n zeros written first)[inputs[0][j]] += inputs[1][j], j ascending; indices
-    are in range, or -1: then the value is left out. output never overlaps an input, except that a map without folds may write over an input that it
-    reads at `index` only. compiled: what `Backend.compile` gave for (op, kernel, input kinds).
+    are in range, or -1: then the value is left out. output never overlaps an input, except that a map without folds may
+    write over an input that it reads at `index` only. compiled: what `Backend.compile` gave for (op, kernel, input
+    kinds).
     """
 
     op: StepOp

@@ -236,6 +236,14 @@ def structures() -> Iterator[Case]:
     for n in (0, 1, 5, 64):
         yield Case(f"gather beyond the ends, {n}", "map", Kernel((FLOAT,), (), gather), (_numbers(33, 4),), (), n)
 
+    # Places that differ beyond 32 bits.
+    place = _int("wadd", _int("wmul", index(), const(1 << 32)), const(2))
+    gather = select(inrange(0, place), load(0, FLOAT, place), const(-1.0))
+    yield Case("gather beyond 32 bits", "map", Kernel((FLOAT,), (), gather), (_numbers(33, 4),), (), 5)
+    place = _int("wsub", const((1 << 33) + 7), _int("wadd", index(), const(1 << 33)))
+    gather = select(inrange(0, place), load(0, FLOAT, place), const(-1.0))
+    yield Case("gather from beyond 32 bits", "map", Kernel((FLOAT,), (), gather), (_numbers(33, 4),), (), 9)
+
     # Two accumulators that read each other: Fibonacci, until it overflows; recovered, and not.
     at, a, b = Bound(INT, "k"), Bound(INT, "a"), Bound(INT, "b")
     inits, nexts = (const(0), const(1)), (var(b), _int("add", var(a), var(b)))
@@ -300,6 +308,8 @@ def launches() -> Iterator[Case]:
         yield Case(f"scan of {n}", "scan", scan, (numbers,), (0.3,), n)
         yield Case(f"filter of {n}", "filter", positive, (numbers,), (), n)
         places = storage(INT, [(k * k * 7 + 3) % (n // 2 + 1) for k in range(n)])
+        some = storage(INT, [k % 3 - 1 for k in range(n)])
+        yield Case(f"accumulate of {n}, some left out", "accumulate", None, (some, numbers), (), 2)
         yield Case(f"accumulate of {n}", "accumulate", None, (places, numbers), (), n // 2 + 1)
         some = storage(INT, [-1 if k % 3 == 1 else k // 2 for k in range(n)])
         yield Case(f"accumulate of some of {n}", "accumulate", None, (some, numbers), (), n // 2 + 1)
