@@ -22,9 +22,11 @@ def check(text: str) -> int:
     """How many floats of the point have a slope that was compared."""
     value, gradient = literal(text, "loss", "point")
     found = flat(gradient)
-    assume(math.isfinite(value) and all(math.isfinite(g) for g in found))
+    if not all(map(math.isfinite, (value, *found))):
+        return 0
     most = max([1.0, abs(value), *map(abs, found)])
-    assume(most < 1e6)
+    if most > 1e6:
+        return 0
     count = 0
     for g, slope in zip(found, slopes(text, "loss", "point"), strict=True):
         if slope == slope:
