@@ -1,6 +1,6 @@
 """The gradients of GPT-2's training step against PyTorch's in binary64, all of them.
 
-    python bench/train_peers.py DIR --torch PYTHON [--prompt TEXT]
+    python bench/train_peers.py DIR --torch PYTHON [--prompt TEXT] [--by hand|language]
 
 DIR holds model.safetensors and merges.txt; PYTHON is one that has torch, numpy and safetensors. Prints the worst of the
 ratios and fails when one passes the bound: for each tensor max|difference| to max|gradient|, for each sum |difference| to
@@ -25,11 +25,12 @@ def main() -> None:
     parser.add_argument("weights", type=Path)
     parser.add_argument("--torch", required=True, help="a Python that has torch")
     parser.add_argument("--prompt", default=PROMPT)
+    parser.add_argument("--by", choices=("hand", "language"), default="hand", help="the way to our gradient")
     o = parser.parse_args()
     weights = str(o.weights.resolve())
     with tempfile.TemporaryDirectory() as folder:
         ours = f"{folder}/gradients.safetensors"
-        words = ["--weights", weights, "--prompt", o.prompt]
+        words = ["--weights", weights, "--prompt", o.prompt, "--by", o.by]
         trace = f"{folder}/trace"
         run([*OSPREY, "run", "examples/gpt2/train.osp", *words, "--gradients", ours, "--trace", trace], 2)
         loss = float.fromhex(json.loads(Path(trace).read_text("utf-8").split("\n")[1])["loss"])

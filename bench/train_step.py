@@ -47,7 +47,7 @@ def programs(o: argparse.Namespace) -> list[Program]:
     return found
 
 
-BY = {"by hand": []}
+BY = {"by hand": ["--by", "hand"], "by language": ["--by", "language"]}
 """Ways to a gradient, and the options that choose them."""
 
 
