@@ -43,11 +43,11 @@ def go_back(b: Backward, node: Node, found: list[Found]) -> None:
 
 def adds(subject: Subject, node: Node) -> bool:
     """Whether every accumulator that has a gradient is only added to, and nothing it is made of reads another one."""
-    _, _, nexts, attr = fold_parts(node)
+    _, inits, nexts, attr = fold_parts(node)
     reads = free(nexts)
     accs = set(attr.accs)
-    for acc, following in zip(attr.accs, nexts, strict=True):
-        if following in subject.active:
+    for acc, first, following in zip(attr.accs, inits, nexts, strict=True):
+        if first in subject.active or following in subject.active:
             others = reads[following] & accs - {acc}
             if others or not _adds(following, acc, reads, subject):
                 return False
@@ -232,8 +232,10 @@ def _step_by_step(b: Backward, node: Node, found: list[Found]) -> None:
             b.contribute(inits[j], (attr.index.uid, j), home, *_at_start(b, node, found[j], before[j]))
     for j, acc in enumerate(accs):
         b.forget(acc)
-        if j not in moving and (f := found[j]) is not None:
-            b.contribute(inits[j], (attr.index.uid, j), home, *f)
+        if j not in moving and node not in b.positive and (f := found[j]) is not None:
+            # A first value that no step reads: the result where there is no step.
+            none = b.conditions.both(f[0], Node("lt", BOOL, (const(0), b.count(node))), False)
+            b.contribute(inits[j], (attr.index.uid, j), home, none, f[1])
 
 
 def _at_start(b: Backward, node: Node, end: Found, back: Found) -> tuple[Condition, Node]:

@@ -29,16 +29,16 @@ def _rewritten(kernel: Kernel, rule: Rule) -> Kernel:
 @lru_cache(maxsize=4096)
 def lifted(kernel: Kernel, uniforms: tuple[int, ...]) -> Kernel:
     """The kernel with these float uniforms read from buffers of one element: one more slot for each, in their order; the
-    other uniforms close ranks. Each is read once for an element, before all else (spec/gradients, G13). Of a scan whose
-    first accumulator is one of them, element 0 reads it in the accumulator's place."""
+    other uniforms close ranks. Each is read once for an element, before all else, the first uniform first (spec/gradients,
+    G13). Of a scan whose first accumulator is one of them, element 0 reads it in the accumulator's place."""
     first = min(n.serial for n in walk((kernel.result,)))
 
-    def before(op: str, ty: Ty, args: tuple[Node, ...], attr: object) -> Node:
-        return Node(op, ty, args, attr, None, first - 1)
+    def before(op: str, ty: Ty, args: tuple[Node, ...], attr: object, k: int = -1) -> Node:
+        return Node(op, ty, args, attr, None, first - len(kernel.uniforms) + k)
 
     zero = before("const", INT, (), 0)
     reads: dict[object, Node] = {
-        k: before("load", kernel.uniforms[k], (zero,), len(kernel.slots) + j) for j, k in enumerate(uniforms)
+        k: before("load", kernel.uniforms[k], (zero,), len(kernel.slots) + j, k) for j, k in enumerate(uniforms)
     }
     kept = [k for k in range(len(kernel.uniforms)) if k not in reads]
     place = {k: j for j, k in enumerate(kept)}
