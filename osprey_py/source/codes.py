@@ -75,6 +75,7 @@ CODES: dict[str, str] = {
     "E0353": "a kernel chooses a buffer or a function by the element",
     "E0354": "a buffer made inside a kernel that ends in no `gpuFold`",
     "E0355": "recursion that no device can run",
+    "E0356": "a kernel that a gradient cannot go through: recursion, or a fold whose length the data decides",
     "E0357": "a gradient inside a gradient",
     # --- match -------------------------------------------------------------------------------------------------
     "E0401": "a `match` that leaves a case out",
