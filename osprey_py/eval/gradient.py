@@ -13,7 +13,8 @@ from osprey_py.eval.world import World
 from osprey_py.graph.backward import backward, gradient_of
 from osprey_py.graph.buffer import Buffer
 from osprey_py.graph.entries import Value
-from osprey_py.graph.tape import Tape, TapeBuffer, TapeFloat, number_of
+from osprey_py.graph.stand_ins import TapeBuffer, TapeFloat, number_of
+from osprey_py.graph.tape import Tape
 from osprey_py.source.diagnostic import Diagnostic, OspreyError
 from osprey_py.source.span import Span
 

@@ -2,8 +2,8 @@
 
 Comes in: a program's module. Goes out: a `Studio`: the same module over another world and runtime, in which a function
 is recorded (eval/replay.py) or differentiated (eval/gradient.py). The numbers there are symbols (graph/symbols.py) and
-floats on a tape (graph/tape.py). Built-ins that only move values about are as they were, those that compute a number of
-numbers are noted down, all others get the numbers themselves.
+floats on a tape (graph/stand_ins.py). Built-ins that only move values about are as they were, those that compute a
+number of numbers are noted down, all others get the numbers themselves.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from osprey_py.eval.unit import Unit
 from osprey_py.eval.values import Iterator as Pipeline
 from osprey_py.eval.values import List, Map, Record, make_list, make_map
 from osprey_py.eval.world import Cell, World
+from osprey_py.graph.stand_ins import OPERATIONS, Operation, TapeFloat, number_of
 from osprey_py.graph.symbols import Sym, SymInt, concrete
-from osprey_py.graph.tape import OPERATIONS, Operation, TapeFloat, number_of
 
 MOVERS = frozenset(
     "List listAppend listPrepend listConcat listReverse listLength forEachList map filter fold forEach toList toGpu "

@@ -42,8 +42,8 @@ from osprey_py.graph.kernels import (
     constant_kernel,
     count_kernel,
 )
+from osprey_py.graph.stand_ins import TapeFloat, split
 from osprey_py.graph.symbols import concrete
-from osprey_py.graph.tape import TapeFloat, split
 from osprey_py.kernel.derive.derive import recipe, structural
 from osprey_py.kernel.derive.recipe import Adjoint, Dense, Given, Input, Made, Recipe, Ref, Result, Scattered
 from osprey_py.kernel.ir import INT, Kernel

@@ -14,7 +14,7 @@ from osprey_py.kernel.ir import Kernel
 from osprey_py.source.span import Span
 
 if TYPE_CHECKING:
-    from osprey_py.graph.tape import TapeFloat
+    from osprey_py.graph.stand_ins import TapeFloat
 
 Int = Any
 """An int, or a symbol of one."""

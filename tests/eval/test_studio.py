@@ -8,7 +8,7 @@ from osprey_py.check.builtins import SIGNATURES
 from osprey_py.eval.prelude import PRELUDE
 from osprey_py.eval.registry import BUILTINS
 from osprey_py.eval.studio import KEYED, MOVERS, NUMERIC, PLACES
-from osprey_py.graph.tape import OPERATIONS
+from osprey_py.graph.stand_ins import OPERATIONS
 
 STEPS = {"floor", "ceil", "round"}
 """Constant but for jumps: they pass nothing on."""
