@@ -32,7 +32,7 @@ MOVERS = frozenset(
     "List listAppend listPrepend listConcat listReverse listLength forEachList map filter fold forEach toList toGpu "
     "gpuLength gpuIota gpuMap gpuZipWith gpuFilter gpuFold gpuScan gpuGet gpuMatMul gpuConcat gpuSlice gpuAccumulate "
     "fromGpu valueAndGradient gradient stopGradient buffersOf mapBuffers zipBuffers Map mapMerge mapKeys mapValues "
-    "length isEmpty _make_list _drop_front _update _unwrap _evaluated _forced _add _subtract _multiply _divide _negate "
+    "length isEmpty _make_list _drop_front _update _unwrap _evaluated _forced "
     "_find _run_handler".split()
 )
 """Built-ins and helpers that look at no number, or let operators, the recording and the tape do it."""
@@ -42,7 +42,8 @@ KEYED = frozenset("mapGet mapSet mapContains mapRemove _map_item _index_map _ind
 """Those that look at their second argument, a key, and only move the others."""
 NUMERIC = frozenset(
     [name for name, b in BUILTINS.items() if getattr(b.call, "__module__", "") == scalars.__name__]
-    + "exp ln tanh toFloat intDiv _remainder _int_div _float_remainder _modulo".split()
+    + "exp ln tanh toFloat intDiv _remainder _int_div _float_remainder _modulo _add _subtract _multiply _divide".split()
+    + ["_negate"]
 )
 """Pure functions of numbers."""
 

@@ -27,10 +27,12 @@ Number = Any
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """A function of the host that has a derivative: the op of the kernel IR that it is, and how many floats it takes."""
+    """A function of the host that has a derivative: the op of the kernel IR that it is, and how many floats it takes.
+    faults: it may, so the numbers are looked at where it stands."""
 
     op: str
     operands: int
+    faults: bool = False
 
 
 OPERATIONS = {
@@ -42,10 +44,15 @@ OPERATIONS = {
     "ieeeDiv": Operation("fdivi", 2),
     "min": Operation("fmin", 2),
     "max": Operation("fmax", 2),
-    "_float_remainder": Operation("fmodi", 2),
-    "_modulo": Operation("fmodi", 2),
+    "_float_remainder": Operation("fmodi", 2, faults=True),
+    "_modulo": Operation("fmodi", 2, faults=True),
+    "_add": Operation("fadd", 2),
+    "_subtract": Operation("fsub", 2),
+    "_multiply": Operation("fmul", 2),
+    "_divide": Operation("fdivi", 2, faults=True),
+    "_negate": Operation("fneg", 1),
 }
-"""By the names of the evaluator; `+ - * /` are operators of TapeFloat."""
+"""By the names of the evaluator. Where it knows that they are floats, `+ - * /` are operators of TapeFloat."""
 
 
 class TapeBuffer(Buffer):

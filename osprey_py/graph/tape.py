@@ -66,8 +66,8 @@ class Tape:
         op = operation.op
         if op == "fmin" or op == "fmax":
             return self._choice(op, operands, compute)
-        if op == "fmodi":
-            list(map(number_of, operands))  # known, so that it faults now
+        if operation.faults:
+            list(map(number_of, operands))
         return self.operated(op, operands, lambda *numbers: compute(*numbers, *rest))
 
     def operated(self, op: str, operands: tuple[Any, ...], compute: Callable[..., Number]) -> TapeFloat:

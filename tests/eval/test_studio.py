@@ -4,11 +4,20 @@ from __future__ import annotations
 
 import re
 
+import pytest
+
+from osprey_py.backends.oracle import OracleBackend
 from osprey_py.check.builtins import SIGNATURES
+from osprey_py.eval.arithmetic import add
 from osprey_py.eval.prelude import PRELUDE
 from osprey_py.eval.registry import BUILTINS
-from osprey_py.eval.studio import KEYED, MOVERS, NUMERIC, PLACES
+from osprey_py.eval.studio import KEYED, MOVERS, NUMERIC, PLACES, knowing
+from osprey_py.graph.replay import Recording
+from osprey_py.graph.runtime import Runtime
 from osprey_py.graph.stand_ins import OPERATIONS
+from osprey_py.graph.symbols import seen
+from osprey_py.kernel.fault import MathFault
+from osprey_py.source.span import NO_SPAN
 
 STEPS = {"floor", "ceil", "round"}
 """Constant but for jumps: they pass nothing on."""
@@ -38,3 +47,11 @@ def test_the_tables_name_what_there_is() -> None:
     assert (MOVERS | PLACES | KEYED | NUMERIC | set(OPERATIONS) | STEPS) - there == set()
     assert not MOVERS & (PLACES | KEYED | NUMERIC)
     assert set(OPERATIONS) <= NUMERIC
+
+
+def test_arithmetic_of_any_type_still_overflows() -> None:
+    """Code that looks at the values adds symbols of ints under the same check."""
+    number = Recording(Runtime(OracleBackend())).leaf(2**62)
+    assert seen(knowing("_add", add, False)(number, 1, NO_SPAN)) == 2**62 + 1
+    with pytest.raises(MathFault, match="integer overflow"):
+        knowing("_add", add, False)(number, number, NO_SPAN)
