@@ -126,10 +126,11 @@ class Report:
 
 class DeviceError(Exception):
     """A device cannot do what it is asked to. text: one sentence; help: a remedy, if there is one. step: which of
-    the steps of a run it was about, where that is known."""
+    the steps of a run it was about, where that is known. device: its name, where it is not the backend that was asked."""
 
-    def __init__(self, text: str, help: str = "", step: int | None = None) -> None:
+    def __init__(self, text: str, help: str = "", step: int | None = None, device: str = "") -> None:
         super().__init__(text)
+        self.device = device
         self.text = text
         self.help = help
         self.step = step

@@ -209,6 +209,14 @@ def _int(op: str, a: Node, b: Node) -> Node:
 
 def structures() -> Iterator[Case]:
     """Folds, gathers, loops, recursion, and how faults travel through them."""
+    # A product is rounded before it is added, wherever both stand.
+    one, two = load(0, FLOAT, index()), load(1, FLOAT, index())
+    squares = Node("fsub", FLOAT, (Node("fmul", FLOAT, (one, one)), Node("fmul", FLOAT, (two, two))))
+    both = Node("fadd", FLOAT, (Node("fmul", FLOAT, (one, two)), squares))
+    yield Case(
+        "multiply and add", "map", Kernel((FLOAT, FLOAT), (), both), (_numbers(500, 8), _numbers(500, 9)), (), 500
+    )
+
     # A matrix product as written with index arithmetic: [m, k] by [k, n], sizes that fill no tile.
     for m, k, n in ((1, 1, 1), (1, 37, 70), (7, 5, 9), (13, 64, 17), (6, 0, 8), (24, 33, 40)):
         cols, inner = uniform(0, INT), uniform(1, INT)
@@ -295,7 +303,7 @@ def structures() -> Iterator[Case]:
 def launches() -> Iterator[Case]:
     """Scan, filter and accumulate, and maps of awkward lengths."""
     acc = Bound(FLOAT, "acc")
-    following = Node("fadd", FLOAT, (Node("fmul", FLOAT, (var(acc), const(0.5))), load(0, FLOAT, index())))
+    following = Node("fadd", FLOAT, (Node("fmul", FLOAT, (var(acc), const(0.7))), load(0, FLOAT, index())))
     scan = Kernel((FLOAT,), (FLOAT,), following, acc=acc, init=uniform(0, FLOAT))
     total = Bound(INT, "total")
     added = _int("add", var(total), load(0, INT, index()))

@@ -108,7 +108,7 @@ class Verifying:
             )
             if text is not None:
                 what = step.op if step.kernel is None else f"{step.op} `{step.kernel.name}`"
-                raise Differs(f"{self.tested.name} differs in {what}: {text}", _HELP, position)
+                raise Differs(f"{what} differs: {text}", _HELP, position, self.tested.name)
             if expected.fault is not None:
                 return Report(position, counts)
             if kept is not None:

@@ -23,6 +23,8 @@ from osprey_py.kernel.ir import Kernel, fold_parts, index
 from osprey_py.kernel.substitute import instantiate
 from osprey_py.source.span import Span
 
+WRONG = "a device that does not do what the oracle does is a mistake of its backend: `osprey conform` finds it"
+
 
 class LaunchFault(MathFault):
     """A math fault inside a kernel. order: of the launch; regions entered later do not recover it."""
@@ -118,13 +120,14 @@ class _Again:
             evaluate_element(self._step(node, kernel, inputs, node.uniforms, node.length, output), good)
         except MathFault as fault:
             return LaunchFault(fault.message, fault.span, good, node.span, node.order, fault.recoverable)
-        raise AssertionError(f"element {good} of {kernel.name} faulted, but not on the oracle")
+        raise DeviceError(f"element {good} of `{kernel.name}` faults there, and not on the oracle", WRONG)
 
     def _find_in_fold(self, node: Node, kernel: Kernel, inputs: tuple[Storage, ...], output: Storage) -> LaunchFault:
         """A fold comes to its elements as a scan does."""
         step = self._step(node, as_scan(kernel), inputs, node.uniforms, inputs[0].length, output)
         fault = find_fault(replace(step, op="scan"))
-        assert fault is not None and fault.element is not None, f"{kernel.name} faulted, but not on the oracle"
+        if fault is None or fault.element is None:
+            raise DeviceError(f"`{kernel.name}` faults there, and not on the oracle", WRONG)
         return LaunchFault(fault.message, fault.span, fault.element, node.span, node.order, fault.recoverable)
 
 

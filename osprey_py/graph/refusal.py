@@ -14,5 +14,5 @@ _HELP = "without `--device` it runs on the host"
 
 def refusal(error: DeviceError, device: str, span: Span) -> OspreyError:
     """The launch at the span is refused, or the device failed at it."""
-    title = f"device `{device}`: {error.text}"
+    title = f"device `{error.device or device}`: {error.text}"
     return OspreyError([Diagnostic("E0507", title, span, "this launch", help=error.help or _HELP)])

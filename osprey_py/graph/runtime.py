@@ -17,7 +17,7 @@ from osprey_py.backends.protocol import KIND_OF, Backend, DeviceError, Kind, Sca
 from osprey_py.graph.buffer import Buffer, Memory, Node, NodeOp
 from osprey_py.graph.fuse import Fuser
 from osprey_py.graph.kernels import IOTA, slice_kernel
-from osprey_py.graph.locate import LaunchFault, first_fault
+from osprey_py.graph.locate import WRONG, LaunchFault, first_fault
 from osprey_py.graph.plan import Engine, Plan, make_plan
 from osprey_py.graph.refusal import refusal
 from osprey_py.graph.risk import may_fault
@@ -260,7 +260,9 @@ class Runtime:
         self.stats.steps += plan.steps
         if not plan.run(graph.nodes, graph.externals, self.engine, self.profile):
             fault = first_fault([*self._listed, *targets], self.backend, self.engine.compiled)
-            assert fault is not None, "a backend reported a fault that no launch has"
+            if fault is None:
+                error = DeviceError("a fault is reported that no launch has", WRONG)
+                raise refusal(error, self.backend.name, targets[-1].span)
             raise fault
         if self._listed:
             self._prune()

@@ -1,7 +1,7 @@
 """Texts become functions of the device.
 
 Comes in: a `Text`. Goes out: a pyopencl kernel that takes plain numbers, built once for each text. Options: the language
-version, and nothing that would loosen a rounding.
+version, no warnings, and nothing that would loosen a rounding.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyopencl as cl
 from osprey_py.backends.c.kernels import ENTRY, Text
 from osprey_py.backends.protocol import DeviceError
 
-OPTIONS = ("-cl-std=CL1.2",)
+OPTIONS = ("-cl-std=CL1.2", "-w")
 
 _NUMPY = {"buffer": None, "int": np.int64, "float": np.float64}
 
@@ -23,8 +23,9 @@ _NUMPY = {"buffer": None, "int": np.int64, "float": np.float64}
 class Programs:
     """What has been built for one device."""
 
-    def __init__(self, context: Any) -> None:
+    def __init__(self, context: Any, options: tuple[str, ...] = OPTIONS) -> None:
         self.context = context
+        self.options = options
         self._built: dict[str, Any] = {}
 
     def kernel(self, text: Text) -> Any:
@@ -38,7 +39,7 @@ class Programs:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                program = cl.Program(self.context, text.source).build(list(OPTIONS))
+                program = cl.Program(self.context, text.source).build(list(self.options))
                 kernel = cl.Kernel(program, ENTRY)
         except cl.Error as error:
             raise DeviceError(f"its compiler refuses a kernel: {_complaint(str(error))}") from None

@@ -1,0 +1,232 @@
+"""The OpenCL backend: the host's bytes from programs, faults and refusals as told on the host, one sentence for what
+goes wrong. Needs an OpenCL device; PoCL is one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyopencl as cl
+import pytest
+
+from osprey_py.backends.c.product import Tile
+from osprey_py.backends.host import HostBackend
+from osprey_py.backends.opencl import OpenCLBackend, backend
+from osprey_py.backends.opencl.programs import Programs
+from osprey_py.backends.protocol import DeviceError, Kind, Refused, Storage, Unusable
+from osprey_py.cli.main import main
+from osprey_py.conformance import suite
+from osprey_py.conformance.cases import cases
+from osprey_py.conformance.compare import difference
+from osprey_py.graph.runtime import Runtime
+from osprey_py.kernel.ir import FLOAT, Kernel, Node, index, load
+
+ROOT = Path(__file__).parent.parent.parent
+TILES = [
+    (Tile((1, 1), (1, 1), 1),),
+    (Tile((2, 4), (2, 4), 8),),
+    (Tile((3, 1), (1, 5), 7), Tile((4, 4), (4, 4), 16)),
+]
+
+
+@pytest.fixture(scope="module")
+def host() -> HostBackend:
+    return HostBackend(threads=1)
+
+
+@pytest.fixture(scope="module")
+def device() -> OpenCLBackend:
+    return OpenCLBackend()
+
+
+def test_the_conformance_launches(host: HostBackend, device: OpenCLBackend) -> None:
+    """N1, N4, N14, S4.1, S4.2."""
+    assert {f.name: f.difference for f in suite.launches(host, device) if f.difference} == {}
+
+
+@pytest.mark.parametrize("tiles", TILES)
+def test_tiles_change_no_byte(tiles: tuple[Tile, ...], host: HostBackend) -> None:
+    """C2, C3: every way to cut a product gives the same sums."""
+    tested = OpenCLBackend(tiles=tiles)
+    wanted = [c for c in cases() if "product" in c.name or "triangular" in c.name]
+    assert len(wanted) >= 7
+    assert {c.name: found for c in wanted if (found := difference(c, host, tested))} == {}
+
+
+def test_programs_and_random_ones(host: HostBackend, device: OpenCLBackend) -> None:
+    """S1.1, S1.3, S7.1: faults with their elements, buffers that are written again, what is seen of each program."""
+    found = [*suite.programs(host, device), *suite.generated(host, device, 24, seed=100)]
+    assert [f.difference for f in found if f.difference] == [] and len(found) >= 29
+
+
+def test_the_examples(host: HostBackend, device: OpenCLBackend) -> None:
+    """The small GPT-2's scores among them."""
+    found = list(suite.examples(host, device))
+    assert [f.difference for f in found if f.difference] == []
+    assert {"gpt2/gpt2.osp", "small/kmeans.osp"} <= {f.name for f in found}
+
+
+@pytest.mark.parametrize("program", ["fault", "foldfault", "kernelfault", "outerfault", "regions", "surface", "unread"])
+def test_faults_are_told_as_on_the_host(program: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """S1.3, S3.1, S3.2: message, place and element."""
+    path = str(ROOT / "tests" / "programs" / f"{program}.osp")
+    told = [(main(["run", *options, path]), capsys.readouterr()) for options in ([], ["--device", "opencl"])]
+    assert told[0] == told[1]
+
+
+def test_recursion_is_refused_at_its_launch(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """S2.10."""
+    program = tmp_path / "x.osp"
+    program.write_text("fn f(n) = if n == 0 { 0 } else { 1 + f(n - 1) }\nprint(fromGpu(gpuIota(3) |> gpuMap(f)))\n")
+    assert main(["run", "--device", "opencl", str(program)]) == 1
+    told = capsys.readouterr().err
+    assert "error[E0507]: device `opencl`: a kernel with recursion that is no loop (`f`), which OpenCL does" in told
+    assert "x.osp:2:15" in told
+
+
+def test_too_large_a_buffer_is_refused_at_its_launch(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    program = tmp_path / "x.osp"
+    program.write_text("let b = gpuIota(1000000000000) |> gpuMap(fn(i) => i + i % 3)\nprint(gpuGet(b, 5))\n")
+    assert main(["run", "--device", "opencl", str(program)]) == 1
+    told = capsys.readouterr().err
+    assert "error[E0507]: device `opencl`: a buffer of " in told and "x.osp:1:9" in told
+    assert "Traceback" not in told
+
+
+def test_a_driver_that_fails_is_one_sentence(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "x.osp"
+    program.write_text("print(fromGpu(gpuIota(3) |> gpuMap(fn(i) => i * 2)))\n")
+
+    def refuse(self: Programs, text: object) -> object:
+        raise DeviceError("its compiler refuses a kernel: line 3: error: it is tired")
+
+    monkeypatch.setattr(Programs, "kernel", refuse)
+    assert main(["run", "--device", "opencl", str(program)]) == 1
+    assert "device `opencl`: its compiler refuses a kernel: line 3: error: it is tired" in capsys.readouterr().err
+
+    def fail(self: Programs, text: object) -> object:
+        raise cl.MemoryError("clEnqueueNDRangeKernel failed: MEM_OBJECT_ALLOCATION_FAILURE")
+
+    monkeypatch.setattr(Programs, "kernel", fail)
+    assert main(["run", "--device", "opencl", str(program)]) == 1
+    assert "device `opencl`: out of device memory" in capsys.readouterr().err
+
+
+def test_a_text_that_is_no_c(device: OpenCLBackend) -> None:
+    from osprey_py.backends.c.kernels import Text
+
+    with pytest.raises(DeviceError, match=r"its compiler refuses a kernel: .*error:"):
+        device.device.programs.kernel(Text("__kernel void launch( {", ()))
+
+
+def test_no_platform_no_pyopencl_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(Unusable, match="there is no device 7; there are 1") as many:
+        OpenCLBackend("7") if len(backend._devices()) == 1 else pytest.fail("more devices than one")
+    assert many.value.help == ""
+    with pytest.raises(Unusable, match="no OpenCL device has `abacus` in its name"):
+        OpenCLBackend("abacus")
+
+    def none() -> list[object]:
+        raise cl.LogicError("clGetPlatformIDs failed: PLATFORM_NOT_FOUND_KHR")
+
+    monkeypatch.setattr(cl, "get_platforms", none)
+    with pytest.raises(Unusable, match="there is no OpenCL platform") as missing:
+        OpenCLBackend()
+    assert "pocl-opencl-icd" in missing.value.help
+    monkeypatch.setattr(backend, "_missing", "No module named 'pyopencl'")
+    with pytest.raises(Unusable, match="pyopencl is not installed") as module:
+        OpenCLBackend()
+    assert "osprey-py[opencl]" in module.value.help
+
+
+def test_a_device_without_subnormals_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
+    """N1."""
+    monkeypatch.setattr(backend, "_NEEDED", ("DENORM", "SOFT_FLOAT"))
+    with pytest.raises(Unusable, match="has no binary64 with subnormals"):
+        OpenCLBackend()
+
+
+def test_storage_is_read_and_written_in_parts(device: OpenCLBackend) -> None:
+    storage = device.allocate(Kind.I64, 10)
+    storage.put(np.arange(10))
+    part = storage.part(3, 7)
+    assert part.length == 4 and part.data.tolist() == [3, 4, 5, 6]
+    part.part(1, 3).put([40, 50])
+    assert storage.data.tolist() == [0, 1, 2, 3, 40, 50, 6, 7, 8, 9]
+    with pytest.raises(ValueError, match="read-only"):
+        storage.data[0] = 1
+    with pytest.raises(Refused, match="holds at most"):
+        device.allocate(Kind.F64, 1 << 50)
+
+
+def test_only_what_is_read_crosses(device: OpenCLBackend) -> None:
+    """Buffers stay on the device between launches; an element that is read is eight bytes."""
+    double = Kernel((FLOAT,), (), Node("fadd", FLOAT, (load(0, FLOAT, index()), load(0, FLOAT, index()))))
+    runtime = Runtime(device)
+    buffer = runtime.from_list([0.5] * 1000, FLOAT)
+    before = tuple(device.memory.moved)
+    for _ in range(5):
+        buffer = runtime.map(double, (buffer,), (), 1000)
+        assert runtime.get(buffer, 999) is not None
+    to, back = (now - then for now, then in zip(device.memory.moved, before, strict=True))
+    assert (to, back) == (0, 5 * 8)
+
+
+def test_data_of_the_host_is_brought_once(device: OpenCLBackend) -> None:
+    whole = Storage(Kind.F64, np.linspace(0.0, 1.0, 1000))
+    first, again, part = (device.memory.place(s) for s in (whole, whole, whole.part(10, 20)))
+    assert first[0] is again[0] is part[0] and (first[1], part[1]) == (0, 10)
+
+
+def test_programs_are_the_same_text_each_time(device: OpenCLBackend) -> None:
+    """So that a driver finds in its cache what it compiled in an earlier process."""
+    texts = [[c.text.source for c in _compiled(device)] for _ in range(2)]
+    assert texts[0] == texts[1] and len(texts[0]) > 50
+
+
+def _compiled(device: OpenCLBackend) -> list[object]:
+    from osprey_py.backends.protocol import Step
+
+    made = []
+    for case in cases():
+        if case.kernel is None or case.kernel.functions:
+            continue
+        output = Storage(Kind.F64, np.empty(0))
+        step = Step(case.op, case.kernel, case.inputs, case.uniforms, case.n, output, None)
+        made.append(device.compile(case.op, case.kernel, tuple(s.kind for s in case.inputs), step))
+    return made
+
+
+def test_verify_device(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "x.osp"
+    program.write_text(
+        "let a = gpuIota(9) |> gpuMap(fn(i) => toFloat(i) / 3.0)\n"
+        "let b = gpuMap(a, fn(x) => tanh(x) * 2.0)\n"
+        "print(gpuFold(gpuScan(b, 0.0, fn(s, x) => s + x), 0.0, fn(s, x) => max(s, x)))\n"
+    )
+    assert main(["run", "--verify-device", "opencl", str(program)]) == 0
+    told = capsys.readouterr()
+    assert "opencl gave host's bytes in each" in told.err
+    kernel = Programs.kernel
+
+    def wrong(self: Programs, text: object) -> object:
+        from dataclasses import replace
+
+        from osprey_py.backends.c.kernels import Text
+
+        assert isinstance(text, Text)
+        return kernel(self, replace(text, source=text.source.replace("canonical(acc", "canonical(1e-15 + acc")))
+
+    monkeypatch.setattr(Programs, "kernel", wrong)
+    assert main(["run", "--verify-device", "opencl", str(program)]) == 1
+    told = capsys.readouterr()
+    assert "error[E0507]: device `opencl`: scan `" in told.err and "differs: element 0: host 0x" in told.err
+    assert "x.osp:3:15" in told.err
+
+
+def test_devices_shows_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["devices"]) == 0
+    shown = capsys.readouterr().out
+    assert "opencl: " in shown and "float64, int64; " in shown and "in one buffer" in shown

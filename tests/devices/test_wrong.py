@@ -1,0 +1,31 @@
+"""`osprey conform` finds each of ten ways in which a device can be wrong, and names what is wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+from osprey_py.backends import discovery
+from osprey_py.backends.opencl import OpenCLBackend
+from osprey_py.cli import conform
+from tests.devices.wrong import TILES, WRONG
+
+
+def run(make: object, args: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> int:
+    monkeypatch.setattr(discovery, "factory", lambda name: make)
+    return conform.main(["--device", "wrong", "--against", "host", "--threads", "1", *args])
+
+
+@pytest.mark.parametrize("way", WRONG)
+def test_it_is_found_and_named(way: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong = WRONG[way]
+    assert run(wrong.make, wrong.args, monkeypatch) == 1
+    told = capsys.readouterr().err
+    assert f"differs: {wrong.named}" in told, told
+
+
+@pytest.mark.parametrize("args", sorted({wrong.args for wrong in WRONG.values()}))
+def test_what_is_right_passes(
+    args: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With the same tiles and the same cases."""
+    assert run(lambda: OpenCLBackend(tiles=TILES), args, monkeypatch) == 0, capsys.readouterr().err
