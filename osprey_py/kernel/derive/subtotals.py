@@ -120,15 +120,16 @@ class _Turned:
         if inverse.low:
             self.guards.append(Node("le", BOOL, (const(0), at)))
         values: list[Node] = []
-        digits = inverse.fixed
-        if inverse.holes:
-            rest = at if not digits else op("urem", at, self.number(3))
-            self.guards.append(Node("eq", BOOL, (rest, const(0))))
-        for k, d in enumerate(digits):
-            x = at if k + 1 == len(digits) else op("urem", at, self.number(3 * k + 6))
-            if not d.once:
-                x = op("uquot", x, self.number(3 * k + 3))
+        rest = at
+        for k, d in reversed(list(enumerate(inverse.fixed))):
+            multiple = self.number(3 * k + 3)
+            x = rest if d.once else op("uquot", rest, multiple)
+            if not d.once and (k or inverse.holes):
+                rest = op("urem", rest, multiple)
             if d.open:
                 self.guards.append(Node("lt", BOOL, (x, self.number(3 * k + 2))))
             values.append(op("wsub", op("wsub", self.number(3 * k + 2), const(1)), x) if d.backwards else x)
+        if inverse.holes:
+            self.guards.append(Node("eq", BOOL, (rest, const(0))))
+        values.reverse()
         return values
