@@ -40,7 +40,7 @@ def device() -> OpenCLBackend:
 
 
 def test_the_conformance_launches(host: HostBackend, device: OpenCLBackend) -> None:
-    """N1, N4, N14, S4.1, S4.2."""
+    """D3, N1, N4, N14, S4.1, S4.2."""
     assert {f.name: f.difference for f in suite.launches(host, device) if f.difference} == {}
 
 
@@ -68,14 +68,14 @@ def test_the_examples(host: HostBackend, device: OpenCLBackend) -> None:
 
 @pytest.mark.parametrize("program", ["fault", "foldfault", "kernelfault", "outerfault", "regions", "surface", "unread"])
 def test_faults_are_told_as_on_the_host(program: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """S1.3, S3.1, S3.2: message, place and element."""
+    """D4, S1.3, S3.1, S3.2: message, place and element."""
     path = str(ROOT / "tests" / "programs" / f"{program}.osp")
     told = [(main(["run", *options, path]), capsys.readouterr()) for options in ([], ["--device", "opencl"])]
     assert told[0] == told[1]
 
 
 def test_recursion_is_refused_at_its_launch(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """S2.10."""
+    """D5, S2.10."""
     program = tmp_path / "x.osp"
     program.write_text("fn f(n) = if n == 0 { 0 } else { 1 + f(n - 1) }\nprint(fromGpu(gpuIota(3) |> gpuMap(f)))\n")
     assert main(["run", "--device", "opencl", str(program)]) == 1
@@ -142,7 +142,7 @@ def test_no_platform_no_pyopencl_no_device(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_device_without_subnormals_is_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    """N1."""
+    """D2, N1."""
     monkeypatch.setattr(backend, "_NEEDED", ("DENORM", "SOFT_FLOAT"))
     with pytest.raises(Unusable, match="has no binary64 with subnormals"):
         OpenCLBackend()
@@ -162,7 +162,7 @@ def test_storage_is_read_and_written_in_parts(device: OpenCLBackend) -> None:
 
 
 def test_only_what_is_read_crosses(device: OpenCLBackend) -> None:
-    """Buffers stay on the device between launches; an element that is read is eight bytes."""
+    """D6: buffers stay on the device between launches; an element that is read is eight bytes."""
     double = Kernel((FLOAT,), (), Node("fadd", FLOAT, (load(0, FLOAT, index()), load(0, FLOAT, index()))))
     runtime = Runtime(device)
     buffer = runtime.from_list([0.5] * 1000, FLOAT)
@@ -200,6 +200,7 @@ def _compiled(device: OpenCLBackend) -> list[object]:
 
 
 def test_verify_device(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """D7: the first launch whose bytes differ, its line, the element, both values."""
     program = tmp_path / "x.osp"
     program.write_text(
         "let a = gpuIota(9) |> gpuMap(fn(i) => toFloat(i) / 3.0)\n"

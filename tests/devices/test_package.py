@@ -35,6 +35,7 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]
 
 @pytest.mark.usefixtures("installed")
 def test_it_is_found_and_listed(capsys: pytest.CaptureFixture[str]) -> None:
+    """D1."""
     assert "counting" in discovery.names()
     assert discovery.choices("counting") == ["counting:thumb", "counting:finger"]
     assert main(["devices"]) == 0

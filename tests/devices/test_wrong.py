@@ -17,6 +17,7 @@ def run(make: object, args: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.parametrize("way", WRONG)
 def test_it_is_found_and_named(way: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """D7."""
     wrong = WRONG[way]
     assert run(wrong.make, wrong.args, monkeypatch) == 1
     told = capsys.readouterr().err
