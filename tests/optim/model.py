@@ -8,6 +8,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from osprey_py.numerics import exact
+
 Buffers = list[list[float]]
 
 
@@ -26,12 +28,7 @@ def sgd(momentum: float, rate: float, velocities: Buffers, parameters: Buffers, 
 
 
 def power(x: float, n: int) -> float:
-    if n == 0:
-        return 1.0
-    if n % 2:
-        return x * power(x, n - 1)
-    root = power(x, n // 2)
-    return root * root
+    return exact.exp(n * exact.ln(x))
 
 
 class AdamW:
@@ -76,7 +73,7 @@ def clipped(buffers: Buffers, limit: float) -> Buffers:
 
 
 def share(step: int, steps: int) -> float:
-    return 1.0 if max(step, 0) >= steps else max(step, 0) / steps
+    return 1.0 if steps < 1 else min(max(step, 0), steps) / steps
 
 
 def between(start: float, end: float, part: float) -> float:
@@ -88,20 +85,16 @@ def linear(start: float, end: float, steps: int) -> Callable[[int], float]:
 
 
 def sine(x: float) -> float:
-    """sin(pi x): the odd powers up to the 15th."""
+    """sin(pi x): the odd powers up to the 21st."""
     y = 3.141592653589793 * x
     z = y * y
-    series = -1 / math.factorial(15)
-    for k in (13, 11, 9, 7, 5, 3):
+    series = 1 / math.factorial(21)
+    for k in range(19, 1, -2):
         series = (-1) ** (k // 2) / math.factorial(k) + z * series
     return y + y * z * series
 
 
 def fall(x: float) -> float:
-    if x < 0.25:
-        return 1.0 - sine(0.5 * x) * sine(0.5 * x)
-    if x > 0.75:
-        return sine(0.5 * (1.0 - x)) * sine(0.5 * (1.0 - x))
     return 0.5 - 0.5 * sine(x - 0.5)
 
 
