@@ -7,7 +7,8 @@ are three kinds of fold:
   what an `if` chooses: the adjoint of the result is that of every accumulator, and no accumulator has to be known;
 - it *keeps*: each step's accumulator is the one before or something new (max, min, the last that…): only the last step
   that brought something new counts, and one more fold finds it;
-- anything else: the accumulators are computed again and kept for every step, and so are their adjoints.
+- anything else: the accumulators are computed again and kept for every step, and so are their adjoints, each by a scan
+  of its own. (Accumulators that make each other would need one scan for all; the language's folds have one each.)
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from osprey_py.kernel.derive.conditions import Condition
+from osprey_py.kernel.derive.refusals import refuse_circle
 from osprey_py.kernel.derive.rows import Rows, of_before, rows
 from osprey_py.kernel.derive.subject import Subject, index_of
 from osprey_py.kernel.ir import BOOL, FLOAT, INT, Bound, Node, const, fold, fold_parts, select, var
@@ -255,7 +257,7 @@ def _stored(b: Backward, node: Node) -> list[Node]:
     _, inits, nexts, attr = fold_parts(node)
     needs = {a: free((x,))[x] & set(attr.accs) - {a} for a, x in zip(attr.accs, nexts, strict=True)}
     if _circular(needs):
-        return _computed_again(b, node)
+        raise refuse_circle(b.s.kernel)
     kept = [rows(node, acc.type, b.count(node), backwards=False) for acc in attr.accs]
     reads = {acc: r.read(b.s) for acc, r in zip(attr.accs, kept, strict=True)}
     for acc, r, first, following in zip(attr.accs, kept, inits, nexts, strict=True):
@@ -283,13 +285,3 @@ def _circular(needs: dict[Bound, frozenset[Bound]]) -> bool:
         for a in free_now:
             del left[a]
     return False
-
-
-def _computed_again(b: Backward, node: Node) -> list[Node]:
-    """Accumulators that need each other: each step folds again up to itself."""
-    _, inits, nexts, attr = fold_parts(node)
-    step = Bound(INT, "k")
-    accs = tuple(Bound(a.type, a.name) for a in attr.accs)
-    now = {attr.index: var(step), **{old: var(new) for old, new in zip(attr.accs, accs, strict=True)}}
-    steps = instantiate(tuple(map(b.value, nexts)), now)
-    return list(fold(var(attr.index), step, accs, tuple(map(b.value, inits)), steps))

@@ -30,3 +30,13 @@ def refuse_fold(kernel: Kernel) -> OspreyError:
         "this kernel folds over a range of unknown length",
         "fold over a range that covers all cases, and choose by `if` in its steps what counts",
     )
+
+
+def refuse_circle(kernel: Kernel) -> OspreyError:
+    """A fold of several accumulators that are made of each other."""
+    return _refuse(
+        kernel,
+        "a gradient cannot go through accumulators that make each other",
+        "this kernel folds with several accumulators",
+        "fold once for each, or on the host",
+    )
