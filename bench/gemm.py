@@ -1,18 +1,16 @@
 """Matrix products against other libraries on the same machine, in the same run, in turns.
 
-    python bench/gemm.py --threads 2 [--seconds 1.0] [--only 24x768x3072]
+    python bench/gemm.py [--torch PYTHON] --threads 2 [--seconds 1.0] [--only 24x768x3072]
 
 Prints a line for each case, then one line of JSON. Rates are GFLOP/s (a multiplication and an addition are two), medians
 and best. Ours is binary64 in the contract's order with weights in the storage kind named; numpy's (OpenBLAS) and PyTorch's
-results are in whatever order they choose. Threads of one library that spin after a call slow the next one's, so with more
-than one thread a pause lies between turns.
+results are in whatever order they choose. PyTorch runs in a process of its own, right after each case, when PYTHON has it.
+Threads of one library that spin after a call slow the next one's, so with more than one thread a pause lies between turns.
 """
 
 from __future__ import annotations
 
 import argparse
-import importlib
-import importlib.util
 import json
 import os
 import statistics
@@ -21,6 +19,8 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+
+from measure import PEERS, run
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def ours(case: Case, left: Any, right: Any, kind_name: str, threads: int) -> tup
     return call, out
 
 
-def peers(case: Case, left: Any, right: Any, threads: int) -> dict[str, Callable[[], object]]:
+def peers(case: Case, left: Any, right: Any) -> dict[str, Callable[[], object]]:
     import numpy as np
 
     calls: dict[str, Callable[[], object]] = {}
@@ -97,14 +97,15 @@ def peers(case: Case, left: Any, right: Any, threads: int) -> dict[str, Callable
         a, b = left.astype(dtype), np.ascontiguousarray(right, dtype)
         b = b.T if case.turned else b
         calls[f"numpy {dtype}"] = lambda a=a, b=b: a @ b  # type: ignore[misc]
-    if importlib.util.find_spec("torch") is not None:
-        torch: Any = importlib.import_module("torch")
-        torch.set_num_threads(threads)
-        for dtype in (torch.float64, torch.float32):
-            a, b = torch.from_numpy(left).to(dtype), torch.from_numpy(right).to(dtype)
-            b = b.T if case.turned else b
-            calls[f"torch {str(dtype).split('.')[1]}"] = lambda a=a, b=b: a @ b  # type: ignore[misc]
     return calls
+
+
+def torch_times(case: Case, o: argparse.Namespace) -> dict[str, list[float]]:
+    """Of PyTorch's products."""
+    words = [str(case.m), str(case.k), str(case.n), *(["--turned"] if case.turned else [])]
+    more = ["--threads", str(o.threads), "--seconds", str(o.seconds)]
+    found = json.loads(run([o.torch, str(PEERS / "gemm_torch.py"), *words, *more], o.threads).last)
+    return {f"torch {dtype}": times for dtype, times in found.items()}
 
 
 def measure(calls: dict[str, Callable[[], object]], seconds: float, pause: float) -> dict[str, list[float]]:
@@ -126,6 +127,7 @@ def measure(calls: dict[str, Callable[[], object]], seconds: float, pause: float
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("--torch", help="a Python that has torch")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=1.0, help="about how long to measure each case")
     parser.add_argument("--only", help="one case, by name")
@@ -145,8 +147,10 @@ def main() -> None:
         calls: dict[str, Callable[[], object]] = {}
         for kind in ("f64", "f32"):
             calls[f"osprey {kind}"], out = ours(case, left, right, kind, options.threads)
-        calls |= peers(case, left, right, options.threads)
+        calls |= peers(case, left, right)
         times = measure(calls, options.seconds, 0.003 if options.threads > 1 else 0.0)
+        if options.torch:
+            times |= torch_times(case, options)
         wide = right.astype(np.float32).astype(np.float64)
         assert np.allclose(out, left @ (wide.T if case.turned else wide), rtol=1e-9, atol=1e-9)
         rates = {

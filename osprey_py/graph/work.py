@@ -71,7 +71,7 @@ class Works:
 
 
 @cache
-def _operations(op: str) -> int:
+def operations_of(op: str) -> int:
     """Operations on floats of exp, ln or tanh, where the fast phase decides."""
     (root,) = expand((Node(op, FLOAT, (Node("var", FLOAT, (), Bound(FLOAT)),)),))
     return sum(_is_counted(n) for n in _usual((root,), {}))
@@ -129,7 +129,7 @@ class _Count:
         for node in order:
             axes[node] = self._axes(node, axes)
             if node.op in ("exp", "ln", "tanh"):
-                operations += _operations(node.op) * self._times(axes[node], axes)
+                operations += operations_of(node.op) * self._times(axes[node], axes)
             elif _is_counted(node):
                 operations += self._times(axes[node], axes)
             elif node.op == "load":

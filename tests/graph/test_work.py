@@ -12,7 +12,7 @@ from osprey_py.check import load_program
 from osprey_py.eval.run import run_program
 from osprey_py.graph.runtime import Runtime
 from osprey_py.graph.trace import Record
-from osprey_py.graph.work import _operations
+from osprey_py.graph.work import operations_of
 
 HEAD = """
 fn at(xs: GpuBuffer<float>, i: int) -> float = gpuGet(xs, i) ?: 0.0
@@ -62,7 +62,7 @@ def records(tmp_path: Path, body: str, *, fusion: bool = True) -> list[Record]:
         ("let y = gpuIota(48) |> gpuMap(fn(i) => i < 48 ? at(x, i) + 1.0 : at(x, i) / 3.0 / 7.0)", 48, 8 * 96),
         # Of one that is not, both do.
         ("let y = gpuIota(48) |> gpuMap(fn(i) => i < 47 ? at(x, i) + 1.0 : at(x, i) / 3.0 / 7.0)", 3 * 48, 8 * 96),
-        ("let y = gpuMap(x, fn(v) => exp(v))", 48 * _operations("exp"), 8 * 96),
+        ("let y = gpuMap(x, fn(v) => exp(v))", 48 * operations_of("exp"), 8 * 96),
         ("let y = gpuAccumulate(48, places, gpuSlice(x, 0, 3) ?: x) ?: x", 3, 8 * (3 + 3 + 48)),
         # Nobody knows how long a loop runs.
         (
@@ -79,7 +79,7 @@ def test_work_is_what_the_kernel_says(tmp_path: Path, body: str, operations: int
 
 
 def test_an_exp_costs_tens_of_operations() -> None:
-    assert 40 < _operations("exp") < _operations("ln") < _operations("tanh") < 120
+    assert 40 < operations_of("exp") < operations_of("ln") < operations_of("tanh") < 120
 
 
 def test_a_step_s_work_is_shared_by_the_lines_that_are_in_it(tmp_path: Path) -> None:
