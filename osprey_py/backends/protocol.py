@@ -100,9 +100,10 @@ class Step:
     scan: acc = init; output[i] = acc = kernel(i, acc), ascending.
     filter: output gets, in order, inputs[0][i] where kernel(i) is true; output has room for n; `run` reports how
     many. accumulate: kernel None; output (n zeros written first)[inputs[0][j]] += inputs[1][j], j ascending; indices
-    are in range, or -1: then the value is left out. output never overlaps an input, except that a map without folds may
-    write over an input that it reads at `index` only. compiled: what `Backend.compile` gave for (op, kernel, input
-    kinds).
+    are in range, or -1: then the value is left out. With a third input, the base, in which no element is -0.0: output[t]
+    = base[t] + (0.0 + the values of t, j ascending) for every t that an index names, base[t] elsewhere.
+    output never overlaps an input, except that a map without folds may write over an input that it reads at `index`
+    only, and an accumulate over its base. compiled: what `Backend.compile` gave for (op, kernel, input kinds).
     """
 
     op: StepOp
@@ -151,7 +152,8 @@ class Capabilities:
     description: for people, one line. float64: IEEE binary64, subnormals included, `+ - * /` and `sqrt` rounded to
     nearest; int64: 64-bit integers; without both there is no contract to keep. memory: bytes in all, and
     largest_buffer: in one buffer; None where only the machine sets the bound. work_group: items that may share local
-    memory, local_memory: its bytes, units: work-groups that run side by side. recursion: whether kernels may recurse."""
+    memory, local_memory: its bytes, units: work-groups that run side by side. recursion: whether kernels may recurse.
+    bases: whether an accumulate may have a base."""
 
     description: str
     float64: bool = True
@@ -162,6 +164,7 @@ class Capabilities:
     local_memory: int = 0
     units: int = 1
     recursion: bool = True
+    bases: bool = False
 
 
 class Backend(Protocol):

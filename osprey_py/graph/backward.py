@@ -6,7 +6,7 @@ Values of the parameters, as launches that nobody has run yet.
 Every float of the host is a buffer of one element here, so nothing is forced. The recipe of a launch (kernel/derive)
 says which launches give the subtotals of its inputs, in the order in which they are added: `x̄ = (0.0 + s_last) + …`.
 The 0.0 in front is added at the end, where it can be seen: adjoints enter contributions linearly, so until then it
-decides about signs of zeros only.
+decides about signs of zeros only. What is scattered is added by `accumulate`, whose base must have no -0.0.
 Spec: gradients G2, G3, G5, G11, G12.
 """
 
@@ -130,8 +130,12 @@ class _Backward:
         value.exact = value.exact or exact
 
     def scatter(self, value: Value, length: Int, indices: Buffer, values: Buffer, span: Span) -> None:
-        """One more subtotal, of the elements at the indices: 0.0 elsewhere, which changes nothing (G12)."""
-        self.add(value, self.runtime.accumulate(length, indices, values, span), True, span)
+        """One more subtotal, of the elements at the indices: where nothing is added there, nothing changes."""
+        base, value.adjoint = value.adjoint, None
+        if base is not None and not value.exact:
+            base = _from_zero(self.runtime, base)
+        value.adjoint = self.runtime.accumulate(length, indices, values, span, base)
+        value.exact = True
 
     # --- entries ------------------------------------------------------------------------------------------------
 

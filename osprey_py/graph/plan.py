@@ -204,7 +204,10 @@ def _waiting(shape: Shape, postponed: frozenset[int], stays: set[int]) -> frozen
 
 def _overwritable(group: Group, frees: tuple[int, ...], kinds: list[Kind]) -> tuple[int, ...]:
     """Inputs that a map may write over: they die here, lie as the output does, and are read at `index` only. A kernel
-    with folds may write its sums before it reads the rest."""
+    with folds may write its sums before it reads the rest. An accumulate may write over its base."""
+    if group.op == "accumulate" and len(group.inputs) == 3:
+        base = group.inputs[2]
+        return (base,) if base in frees and group.inputs.count(base) == 1 and kinds[base] is Kind.F64 else ()
     if group.op != "map" or group.part is not None or group.kernel is None or has_folds(group.kernel):
         return ()
     only = reads_only_at_index(group.kernel)

@@ -235,10 +235,13 @@ class Recording:
         args = ", ".join(map(self.name, (buffer, begin, end)))
         return self._made(made, f"_slice({args}, {self.constant(span)})", end - begin)
 
-    def accumulate(self, n: Int, indices: Buffer, values: Buffer, span: Span = NO_SPAN) -> TracedBuffer:
-        made = self.runtime.accumulate(seen(n), indices, values, span)
+    def accumulate(
+        self, n: Int, indices: Buffer, values: Buffer, span: Span = NO_SPAN, base: Buffer | None = None
+    ) -> TracedBuffer:
+        made = self.runtime.accumulate(seen(n), indices, values, span, base)
         args = ", ".join(map(self.name, (n, indices, values)))
-        return self._made(made, f"_accumulate({args}, {self.constant(span)})", n)
+        onto = "" if base is None else f", {self.name(base)}"
+        return self._made(made, f"_accumulate({args}, {self.constant(span)}{onto})", n)
 
     def out_of_range(self, indices: Buffer, n: Int) -> int | None:
         found = self.runtime.out_of_range(indices, seen(n))

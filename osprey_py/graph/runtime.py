@@ -16,7 +16,7 @@ import numpy as np
 from osprey_py.backends.protocol import KIND_OF, Backend, DeviceError, Kind, Scalar, Storage
 from osprey_py.graph.buffer import Buffer, Memory, Node, NodeOp
 from osprey_py.graph.fuse import Fuser
-from osprey_py.graph.kernels import IOTA, slice_kernel
+from osprey_py.graph.kernels import ADD, IOTA, slice_kernel
 from osprey_py.graph.locate import WRONG, LaunchFault, first_fault
 from osprey_py.graph.plan import Engine, Plan, make_plan
 from osprey_py.graph.refusal import refusal
@@ -154,10 +154,17 @@ class Runtime:
             return Buffer(view)
         return self._launch("map", slice_kernel(node.type), (buffer,), (begin,), end - begin, node.type, span)
 
-    def accumulate(self, n: int, indices: Buffer, values: Buffer, span: Span = NO_SPAN) -> Buffer:
+    def accumulate(
+        self, n: int, indices: Buffer, values: Buffer, span: Span = NO_SPAN, base: Buffer | None = None
+    ) -> Buffer:
         """n zeros, with values[j] added at indices[j], j ascending. The caller has seen to it that the lengths are
-        the same and `out_of_range` finds nothing."""
-        return self._launch("accumulate", None, (indices, values), (), n, FLOAT, span)
+        the same and `out_of_range` finds nothing. base: what that is added to, without a -0.0 in it."""
+        if base is None:
+            return self._launch("accumulate", None, (indices, values), (), n, FLOAT, span)
+        if self.backend.capabilities.bases:
+            return self._launch("accumulate", None, (indices, values, base), (), n, FLOAT, span)
+        sums = self._launch("accumulate", None, (indices, values), (), n, FLOAT, span)
+        return self.map(ADD, (base, sums), (), n, span)
 
     def out_of_range(self, indices: Buffer, n: int) -> int | None:
         """The first place whose index is not in 0 … n-1. Raises MathFault."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import struct
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -254,3 +255,33 @@ def test_a_backlog_is_bounded(rt: Runtime) -> None:
         x = rt.map(half, (x,), (), 1)
     assert rt.stats.forces == 1
     assert rt.read(x) == [0.0]
+
+
+def test_an_accumulate_goes_into_its_base_when_that_dies(rt: Runtime) -> None:
+    x = rt.from_list([1.0, 2.0, 3.0], FLOAT)
+    places = rt.from_list([2, -1, 2], INT)
+    base = rt.map(DOUBLE, (x,), (), 3)
+    kept = rt.accumulate(3, places, x, base=base)
+    before = backend(rt).allocated
+    assert rt.read(kept) == [2.0, 4.0, 10.0]
+    assert backend(rt).allocated == before + 2
+    assert rt.read(base) == [2.0, 4.0, 6.0]
+    del base, kept
+    dying = rt.map(DOUBLE, (x,), (), 3)
+    gone = rt.accumulate(3, places, x, base=dying)
+    del dying
+    before = backend(rt).allocated
+    assert rt.read(gone) == [2.0, 4.0, 10.0]
+    assert backend(rt).allocated == before + 1
+
+
+def test_a_backend_without_bases_adds_two_launches() -> None:
+    rt = Runtime(Counting())
+    onto = Runtime(Counting())
+    rt.backend.capabilities = replace(rt.backend.capabilities, bases=False)  # type: ignore[misc]
+    read = []
+    for r in (rt, onto):
+        x, places = r.from_list([0.1, 0.2, 0.3], FLOAT), r.from_list([2, -1, 2], INT)
+        read.append(r.read(r.accumulate(3, places, x, base=r.map(DOUBLE, (x,), (), 3))))
+    assert read[0] == read[1]
+    assert backend(rt).ran[-1] == "double+adjoint" and backend(onto).ran[-1] == "accumulate"

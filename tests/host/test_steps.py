@@ -3,6 +3,8 @@ S5.1)."""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -111,6 +113,33 @@ def test_accumulate_adds_in_source_order(threads: int, kind: Kind, n: int, m: in
         assert b.run([s]) == Report(None, {})
         outputs.append(s.output.data.tobytes())
     assert outputs[0] == outputs[1]
+
+
+@pytest.mark.parametrize("kind", [Kind.F64, Kind.F32])
+@pytest.mark.parametrize("in_place", [False, True])
+@pytest.mark.parametrize(("n", "m"), [(1, 0), (1, 50), (37, 1), (37, 5000), (5000, 37)])
+def test_accumulate_onto_a_base_adds_each_sum_once(kind: Kind, in_place: bool, n: int, m: int) -> None:
+    rng = np.random.default_rng(n + m)
+    at = Storage(Kind.I64, rng.integers(-1, n, m))
+    source = Storage(kind, (rng.standard_normal(m) * 10.0 ** rng.integers(-20, 20, m)).astype(kind.dtype))
+    base = rng.standard_normal(n)
+    outputs = []
+    for b in (HostBackend(2), OracleBackend()):
+        s = step(b, "accumulate", None, (at, source, Storage(Kind.F64, base.copy())), n)
+        if in_place:
+            s = replace(s, output=s.inputs[2])
+        for _ in range(2):  # what the first leaves behind is nothing to the second
+            assert b.run([s]) == Report(None, {})
+        outputs.append(s.output.data.tobytes())
+    assert outputs[0] == outputs[1]
+
+
+def test_accumulate_onto_a_base_by_hand() -> None:
+    """(1e17 - 1e17) + 1.0, then once to the base; beside it nothing changes."""
+    at, values = Storage(Kind.I64, np.array([1, 1, -1, 1])), floats(1e17, -1e17, 5.0, 1.0)
+    s = step(HostBackend(1), "accumulate", None, (at, values, floats(0.5, 0.25, 5e-324)), 3)
+    HostBackend(1).run([s])
+    assert list(s.output.data) == [0.5, 1.25, 5e-324]
 
 
 # --- general kernels ------------------------------------------------------------------------------------------

@@ -44,7 +44,7 @@ class HostBackend:
         self.vectors = vectors
         self.contractions = contractions
         self.passes = passes
-        self.capabilities = Capabilities("this machine's processors, native code", units=self.threads)
+        self.capabilities = Capabilities("this machine's processors, native code", units=self.threads, bases=True)
         self._blocks = Blocks(IDLE if recycling else 0)
         self._frame = Frame()
         self._plan = Plan()

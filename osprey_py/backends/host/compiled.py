@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from osprey_py.backends.host import gemm
 from osprey_py.backends.host.blocks import Blocks
 from osprey_py.backends.host.elementwise import Elementwise
@@ -36,7 +38,8 @@ class Compiled:
         if op == "map" and lowered is not None and contractions:
             self._contractions = Contractions(lowered, kinds, threads)
         self._parts: dict[Lowered, Compiled] = {}
-        self._code = Elementwise(op, lowered, kinds, nests, vectors)
+        self._onto = op == "accumulate" and len(kinds) == 3
+        self._code = Elementwise(op, lowered, (*kinds, Kind.F64) if self._onto else kinds, nests, vectors)
         self._threads = threads
         self._nests = nests
         self._vectors = vectors
@@ -47,7 +50,13 @@ class Compiled:
             found = self._contractions.of(step)
             if found is not None:
                 return self._contract(found, plan, frame, position, step, blocks, temporary)
-        self._code.add(plan, frame, position, step, step.inputs)
+        inputs = step.inputs
+        if self._onto:
+            # Sums by place, all zero. Pages that no value comes to are never there.
+            sums = Storage(Kind.F64, np.zeros(step.n))
+            frame.keep(sums)
+            inputs = (*inputs, sums)
+        self._code.add(plan, frame, position, step, inputs)
         return 0
 
     def _contract(

@@ -16,7 +16,7 @@ from osprey_py.backends.host.placement import INDEX, Placement
 from osprey_py.backends.host.text import Function, Module, Scope, Slot, Value, literal, llvm_type
 from osprey_py.backends.protocol import Kind
 from osprey_py.kernel.faults import Lowered
-from osprey_py.kernel.ir import BOOL, FLOAT, INT, Bound, KFunction, Ty
+from osprey_py.kernel.ir import BOOL, INT, Bound, KFunction, Ty
 from osprey_py.kernel.nest import Extent, Number, Shape
 
 HEAD = "define void @launch(ptr noalias %args, i64 %lo, i64 %hi, ptr noalias %scratch)"
@@ -176,54 +176,3 @@ def _filter(e: Expressions, kernel: Lowered, entry: Scope, digits: tuple[Bound, 
 
 
 _BODIES = {"map": _map, "scan": _scan, "filter": _filter}
-
-
-def accumulate_text(kinds: tuple[Kind, ...]) -> str:
-    """output[inputs[0][j]] += inputs[1][j], j ascending, over n zeros; lo … hi-1 are the places of the output.
-
-    A chunk walks all values and adds those that fall into its places, so that chunks may run at once."""
-    module = Module()
-    function = Function(module)
-    entry = Scope(function)
-    arguments = memory.Arguments(entry, kinds, ())
-    e = Expressions(function, Placement((), {}), arguments)
-    zero = function.slot(INT)
-    zero.write(entry, Value(INT, 1, "%lo"))
-    clear = Scope(function, entry)
-    clear.open("clear")
-    i = zero.read(clear)
-    memory.store(clear, arguments.output, i, literal(0.0))
-    following = clear.define(INT, 1, f"add nsw i64 {i}, 1")
-    zero.write(clear, following)
-    clear.branch(clear.define(BOOL, 1, f"icmp slt i64 {following}, %hi"), "clear", "cleared")
-    entry.jump("clear")
-    entry.absorb(clear)
-    entry.label("cleared")
-    counter = function.slot(INT)
-    counter.write(entry, literal(0))
-    length = arguments.entry.define(
-        INT, 1, f"call i64 @llvm.smin.i64(i64 {arguments.lengths[0]}, i64 {arguments.lengths[1]})"
-    )
-    entry.branch(entry.define(BOOL, 1, f"icmp sgt i64 {length}, 0"), "value", "end")
-    s = Scope(function, entry)
-    s.open("value")
-    j = counter.read(s)
-    at = memory.element(e, 0, kinds[0], s, j)
-    above = s.define(BOOL, 1, f"icmp sge i64 {at}, %lo")
-    below = s.define(BOOL, 1, f"icmp slt i64 {at}, %hi")
-    s.branch(s.define(BOOL, 1, f"and i1 {above}, {below}"), "mine", "next")
-    s.label("mine")
-    place = memory.address(s, arguments.output, Kind.F64, at)
-    before = s.define(FLOAT, 1, f"load double, ptr {place}, align 8")
-    total = s.define(FLOAT, 1, f"fadd double {before}, {memory.element(e, 1, kinds[1], s, j)}")
-    memory.store(s, arguments.output, at, total)
-    s.jump("next")
-    s.label("next")
-    following = s.define(INT, 1, f"add nsw i64 {j}, 1")
-    counter.write(s, following)
-    s.branch(s.define(BOOL, 1, f"icmp slt i64 {following}, {length}"), "value", "end")
-    entry.absorb(s)
-    entry.label("end")
-    entry.write("ret void")
-    module.add(function.text(HEAD, entry))
-    return module.text()

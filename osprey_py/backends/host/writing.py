@@ -3,7 +3,7 @@ spares: the emitters and the expansions of exp, ln and tanh take longer to load 
 
 from __future__ import annotations
 
-from osprey_py.backends.host import launch, vectors
+from osprey_py.backends.host import accumulate, launch, vectors
 from osprey_py.backends.host.prepare import prepare, prepare_shape
 from osprey_py.backends.host.widths import SCALAR, Widths
 from osprey_py.backends.protocol import Kind, StepOp
@@ -14,7 +14,7 @@ from osprey_py.kernel.nest import Number, Shape
 def plain(op: StepOp, kernel: Lowered | None, kinds: tuple[Kind, ...]) -> tuple[str, list[Number]]:
     """Code that relies on nothing; of an accumulate step without a kernel."""
     if kernel is None:
-        return launch.accumulate_text(kinds), []
+        return accumulate.module_text(kinds), []
     return launch.module_text(op, prepare(kernel), kinds)
 
 

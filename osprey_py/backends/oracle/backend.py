@@ -68,7 +68,7 @@ class OracleBackend:
     """The specification as a `Backend`. `compile` gives a Program, or None for steps without a kernel."""
 
     name = "oracle"
-    capabilities = Capabilities("the specification in Python, one element at a time")
+    capabilities = Capabilities("the specification in Python, one element at a time", bases=True)
 
     def compile(
         self, op: StepOp, kernel: Kernel | None, kinds: tuple[Kind, ...], example: Step | None = None
@@ -164,8 +164,10 @@ def _at(element: Callable[..., Scalar], i: int, *acc: Scalar) -> Scalar:
 
 
 def _accumulate(step: Step) -> list[Scalar]:
-    elements: list[Scalar] = [0.0] * step.n
+    sums: dict[int, float] = {}
     for at, value in zip(values(step.inputs[0]), values(step.inputs[1]), strict=True):
         if at >= 0:
-            elements[at] += value
-    return elements
+            sums[at] = sums.get(at, 0.0) + value
+    if len(step.inputs) < 3:
+        return [sums.get(t, 0.0) for t in range(step.n)]
+    return [x + sums[t] if t in sums else x for t, x in enumerate(values(step.inputs[2]))]
