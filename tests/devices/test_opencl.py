@@ -9,10 +9,10 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
+from osprey_py.backends.c.driver import Programs
 from osprey_py.backends.c.product import Tile
 from osprey_py.backends.host import HostBackend
 from osprey_py.backends.opencl import OpenCLBackend, backend
-from osprey_py.backends.opencl.programs import Programs
 from osprey_py.backends.protocol import DeviceError, Kind, Refused, Storage, Unusable
 from osprey_py.cli.main import main
 from osprey_py.conformance import suite
@@ -80,7 +80,9 @@ def test_recursion_is_refused_at_its_launch(capsys: pytest.CaptureFixture[str], 
     program.write_text("fn f(n) = if n == 0 { 0 } else { 1 + f(n - 1) }\nprint(fromGpu(gpuIota(3) |> gpuMap(f)))\n")
     assert main(["run", "--device", "opencl", str(program)]) == 1
     told = capsys.readouterr().err
-    assert "error[E0507]: device `opencl`: a kernel with recursion that is no loop (`f`), which OpenCL does" in told
+    assert (
+        "error[E0507]: device `opencl`: a kernel with recursion that is no loop (`f`), which this device does" in told
+    )
     assert "x.osp:2:15" in told
 
 
@@ -102,14 +104,17 @@ def test_a_driver_that_fails_is_one_sentence(
     def refuse(self: Programs, text: object) -> object:
         raise DeviceError("its compiler refuses a kernel: line 3: error: it is tired")
 
-    monkeypatch.setattr(Programs, "kernel", refuse)
+    monkeypatch.setattr(Programs, "function", refuse)
     assert main(["run", "--device", "opencl", str(program)]) == 1
     assert "device `opencl`: its compiler refuses a kernel: line 3: error: it is tired" in capsys.readouterr().err
 
     def fail(self: Programs, text: object) -> object:
-        raise cl.MemoryError("clEnqueueNDRangeKernel failed: MEM_OBJECT_ALLOCATION_FAILURE")
+        def call(*args: object) -> None:
+            raise cl.MemoryError("clEnqueueNDRangeKernel failed: MEM_OBJECT_ALLOCATION_FAILURE")
 
-    monkeypatch.setattr(Programs, "kernel", fail)
+        return call
+
+    monkeypatch.setattr(Programs, "function", fail)
     assert main(["run", "--device", "opencl", str(program)]) == 1
     assert "device `opencl`: out of device memory" in capsys.readouterr().err
 
@@ -118,7 +123,7 @@ def test_a_text_that_is_no_c(device: OpenCLBackend) -> None:
     from osprey_py.backends.c.kernels import Text
 
     with pytest.raises(DeviceError, match=r"its compiler refuses a kernel: .*error:"):
-        device.device.programs.kernel(Text("__kernel void launch( {", ()))
+        device.device.programs.function(Text("__kernel void launch( {", ()))
 
 
 def test_no_platform_no_pyopencl_no_device(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,7 +215,7 @@ def test_verify_device(capsys: pytest.CaptureFixture[str], tmp_path: Path, monke
     assert main(["run", "--verify-device", "opencl", str(program)]) == 0
     told = capsys.readouterr()
     assert "opencl gave host's bytes in each" in told.err
-    kernel = Programs.kernel
+    function = Programs.function
 
     def wrong(self: Programs, text: object) -> object:
         from dataclasses import replace
@@ -218,9 +223,9 @@ def test_verify_device(capsys: pytest.CaptureFixture[str], tmp_path: Path, monke
         from osprey_py.backends.c.kernels import Text
 
         assert isinstance(text, Text)
-        return kernel(self, replace(text, source=text.source.replace("canonical(acc", "canonical(1e-15 + acc")))
+        return function(self, replace(text, source=text.source.replace("canonical(acc", "canonical(1e-15 + acc")))
 
-    monkeypatch.setattr(Programs, "kernel", wrong)
+    monkeypatch.setattr(Programs, "function", wrong)
     assert main(["run", "--verify-device", "opencl", str(program)]) == 1
     told = capsys.readouterr()
     assert "error[E0507]: device `opencl`: scan `" in told.err and "differs: element 0: host 0x" in told.err

@@ -11,11 +11,11 @@ from typing import Any
 
 import numpy.typing as npt
 
+from osprey_py.backends.c.driver import Driver, Programs
 from osprey_py.backends.c.kernels import Text
+from osprey_py.backends.c.memory import Block, DeviceStorage, Memory
 from osprey_py.backends.c.product import Tile
 from osprey_py.backends.opencl import OpenCLBackend
-from osprey_py.backends.opencl.memory import Block, DeviceStorage, Memory
-from osprey_py.backends.opencl.programs import OPTIONS, Programs
 from osprey_py.backends.protocol import Report, Step
 
 TILES = (Tile((2, 4), (2, 4), 8),)
@@ -25,21 +25,21 @@ TILES = (Tile((2, 4), (2, 4), 8),)
 class _Changed(Programs):
     """Programs whose text is changed first."""
 
-    def __init__(self, context: Any, change: Callable[[str], str], options: tuple[str, ...]) -> None:
-        super().__init__(context, options)
+    def __init__(self, driver: Driver, change: Callable[[str], str]) -> None:
+        super().__init__(driver)
         self.change = change
         self.changed = 0
 
-    def kernel(self, text: Text) -> Any:
+    def function(self, text: Text) -> Any:
         source = self.change(text.source)
         self.changed += source != text.source
-        return super().kernel(replace(text, source=source))
+        return super().function(replace(text, source=source))
 
 
-def changed(change: Callable[[str], str], options: tuple[str, ...] = OPTIONS) -> OpenCLBackend:
+def changed(change: Callable[[str], str]) -> OpenCLBackend:
     """A backend that compiles other text than it should."""
     backend = OpenCLBackend(tiles=TILES)
-    backend.device.programs = _Changed(backend.memory.context, change, options)
+    backend.device.programs = _Changed(backend.driver, change)
     return backend
 
 

@@ -1,4 +1,4 @@
-"""One kernel of the OpenCL backend: its functions, and how a step becomes launches in the queue.
+"""One kernel of a C backend: its functions, and how a step becomes launches in the queue.
 
 Comes in: an operation with its lowered kernel, then steps. Goes out: launches, in the queue's order. A map that is, at its
 integers, a sum of products becomes what the sums begin with, the contraction, and what the kernel does with the sums.
@@ -11,12 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from osprey_py.backends.c import library
-from osprey_py.backends.c.dialect import Dialect
+from osprey_py.backends.c.driver import Driver, Programs
 from osprey_py.backends.c.kernels import Text, elementwise, scan
+from osprey_py.backends.c.memory import Block, DeviceStorage, Memory
 from osprey_py.backends.c.product import Tile, Variant, product
 from osprey_py.backends.host.prepare import prepare
-from osprey_py.backends.opencl.memory import Block, DeviceStorage, Memory
-from osprey_py.backends.opencl.programs import Programs
 from osprey_py.backends.protocol import Kind, Scalar, Step, StepOp, Storage
 from osprey_py.kernel.contraction import Candidate, Contraction, candidates, match
 from osprey_py.kernel.faults import Lowered
@@ -29,20 +28,21 @@ MOST_REMEMBERED = 512
 
 
 class Device:
-    """What launches need of a backend: the queue, memory, built programs, the dialect and its tiles."""
+    """What launches need of a backend: the driver, memory, built programs, tiles. shares: how many items an accumulation
+    gets."""
 
-    def __init__(self, context: Any, queue: Any, memory: Memory, dialect: Dialect, tiles: Tiles, units: int) -> None:
-        self.queue = queue
+    def __init__(self, driver: Driver, memory: Memory, tiles: Tiles, shares: int) -> None:
+        self.driver = driver
         self.memory = memory
-        self.programs = Programs(context)
-        self.dialect = dialect
+        self.programs = Programs(driver)
+        self.dialect = driver.dialect
         self.tiles = tiles
-        self.units = units
+        self.shares = shares
 
     def launch(self, text: Text, items: int, args: Sequence[Any]) -> None:
         """So many items, in groups of GROUP."""
         group = GROUP if items > 1 else 1
-        self.programs.kernel(text)(self.queue, (-(-items // group) * group,), (group,), *args)
+        self.driver.launch(self.programs.function(text), (-(-items // group), 1, 1), (group, 1, 1), args)
 
 
 class Tiles:
@@ -176,7 +176,7 @@ class Compiled:
             c.started,
         )
         tile = device.tiles.of(c.m)
-        kernel = device.programs.kernel(product(device.dialect, variant, tile))
+        function = device.programs.function(product(device.dialect, variant, tile))
         (left, left_at), (right, right_at), (to, to_at) = (
             place(inputs[c.left.slot]),
             place(inputs[c.right.slot]),
@@ -189,9 +189,9 @@ class Compiled:
         for b in c.batch:
             batches *= b.extent
             digits += [b.extent, b.left, b.right, b.output, b.terms]
-        across, down = -(-c.n // tile.columns), -(-c.m // tile.rows)
-        size = (across * tile.items[1], down * tile.items[0], batches)
-        kernel(device.queue, size, (tile.items[1], tile.items[0], 1), left, right, to, *numbers, c.seed, *digits)
+        groups = -(-c.n // tile.columns), -(-c.m // tile.rows), batches
+        down, across = tile.items
+        device.driver.launch(function, groups, (across, down, 1), [left, right, to, *numbers, c.seed, *digits])
 
     # --- filter, accumulate -----------------------------------------------------------------------------
 
@@ -212,7 +212,7 @@ class Compiled:
     def _accumulate(self, step: Step) -> None:
         device = self.device
         indices, values = step.inputs
-        shares = min(step.n, device.units)
+        shares = min(step.n, device.shares)
         args = [step.n, shares, *device.memory.place(step.output), indices.length]
         args += [*device.memory.place(indices), *device.memory.place(values)]
         device.launch(library.accumulate(device.dialect, values.kind), shares, args)

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import pyopencl as cl
 
-from osprey_py.backends.protocol import DeviceError, Kind, Refused, Storage
+from osprey_py.backends.c.driver import Driver
+from osprey_py.backends.protocol import Kind, Refused, Storage
 
 IDLE = 512 << 20
 """Bytes that may lie unused before released blocks are given back."""
@@ -73,12 +73,8 @@ def size_class(size: int) -> int:
 class Memory:
     """The memory of one device. moved: bytes that came to the device and went from it."""
 
-    def __init__(self, context: Any, queue: Any, device: Any) -> None:
-        self.context = context
-        self.queue = queue
-        self.largest = int(device.max_mem_alloc_size)
-        self.shared = bool(device.host_unified_memory)
-        self.name = device.name.strip()
+    def __init__(self, driver: Driver) -> None:
+        self.driver = driver
         self.moved = [0, 0]
         self._free: dict[int, list[Block]] = {}
         self._idle = 0
@@ -97,7 +93,7 @@ class Memory:
             block.used = True
             return block
         self._check(size)
-        return Block(self._buffer(cl.mem_flags.READ_WRITE, size), size)
+        return Block(self.driver.buffer(size), size)
 
     def release(self, storage: Storage) -> None:
         if isinstance(storage, DeviceStorage) and storage.begin == 0:
@@ -127,57 +123,24 @@ class Memory:
     def read(self, storage: DeviceStorage) -> npt.NDArray[Any]:
         array = np.empty(storage.length, storage.kind.dtype)
         if storage.length:
-            at = storage.begin * storage.kind.itemsize
-            try:
-                cl.enqueue_copy(self.queue, array, storage.block.buffer, src_offset=at)
-            except cl.Error as error:
-                raise failed(error) from None
+            self.driver.read(storage.block.buffer, storage.begin * storage.kind.itemsize, array)
             self.moved[1] += array.nbytes
         return array
 
     def write(self, storage: DeviceStorage, array: npt.NDArray[Any]) -> None:
         if len(array):
-            at = storage.begin * storage.kind.itemsize
-            try:
-                cl.enqueue_copy(self.queue, storage.block.buffer, array, dst_offset=at)
-            except cl.Error as error:
-                raise failed(error) from None
+            self.driver.write(storage.block.buffer, storage.begin * storage.kind.itemsize, array)
             self.moved[0] += array.nbytes
 
     def _bring(self, whole: Storage) -> Block:
-        size = max(whole.nbytes, 1)
-        self._check(size)
+        self._check(whole.nbytes)
         if not whole.length:
-            return Block(self._buffer(cl.mem_flags.READ_ONLY, size), size)
-        flags = cl.mem_flags
+            return Block(self.driver.buffer(1), 1)
         array = np.require(whole.data, requirements=["C", "A"])
-        if self.shared:
-            return Block(self._buffer(flags.READ_ONLY | flags.USE_HOST_PTR, size, array), size)
-        self.moved[0] += array.nbytes
-        return Block(self._buffer(flags.READ_ONLY | flags.COPY_HOST_PTR, size, array), size)
-
-    def _buffer(self, flags: Any, size: int, array: npt.NDArray[Any] | None = None) -> Any:
-        try:
-            if array is None:
-                return cl.Buffer(self.context, flags, size)
-            return cl.Buffer(self.context, flags, hostbuf=array)
-        except cl.Error as error:
-            raise failed(error) from None
+        if not self.driver.shared:
+            self.moved[0] += array.nbytes
+        return Block(self.driver.bring(array), array.nbytes)
 
     def _check(self, size: int) -> None:
-        if size > self.largest:
-            raise Refused(f"a buffer of {size} bytes; {self.name} holds at most {self.largest} in one")
-
-
-_KNOWN = {
-    "MEM_OBJECT_ALLOCATION_FAILURE": "out of device memory",
-    "OUT_OF_RESOURCES": "out of the device's resources",
-    "OUT_OF_HOST_MEMORY": "the driver is out of memory",
-}
-
-
-def failed(error: cl.Error, step: int | None = None) -> DeviceError:
-    """A driver's error as one sentence."""
-    said = str(error).strip().split("\n")[0]
-    known = next((text for name, text in _KNOWN.items() if name in said), None)
-    return DeviceError(known or f"the driver failed: {said}", step=step)
+        if size > self.driver.largest:
+            raise Refused(f"a buffer of {size} bytes; {self.driver.device} holds at most {self.driver.largest} in one")
