@@ -26,8 +26,7 @@ fn at(b: GpuBuffer<float>, i: int) -> float = gpuGet(b, i) ?: 0.0
 fn total(b: GpuBuffer<float>) -> float = gpuFold(b, 0.0, fn(a, v) => a + v)
 """
 
-READY = False
-HOST = HostBackend(threads=2)
+HOST = HostBackend(threads=1)
 
 
 def program(kind: str, point: str, body: str, helpers: str = "") -> str:
@@ -92,8 +91,6 @@ def real(
 def judged(text: str, folder: Path | None = None) -> tuple[float, Any]:
     """(value, gradient) by the book, once the oracle and the host, fused or not, give the same bytes."""
     want = literal(text, "loss", "point", folder)
-    if not READY:
-        return want
     for backend, fusion, times in ((OracleBackend(), True, 1), (OracleBackend(), False, 1), (HOST, True, 3)):
         got = real(text, backend, fusion=fusion, folder=folder, times=times)
         assert bits(got) == bits(want), f"{type(backend).__name__} {fusion=}: {got}, not {want}, of {text}"

@@ -35,7 +35,7 @@ def check(text: str) -> int:
     return count
 
 
-@settings(TIME, max_examples=60)
+@settings(TIME, max_examples=30)
 @given(programs())
 def test_a_random_program(text: str) -> None:
     """G4"""

@@ -18,14 +18,14 @@ def check(text: str) -> None:
         assume(False)
 
 
-@settings(TIME, max_examples=40)
+@settings(TIME, max_examples=25)
 @given(programs())
 def test_a_random_program(text: str) -> None:
     """G1, G2, G3, G4, G6, G11, G13"""
     check(text)
 
 
-@settings(TIME, max_examples=30)
+@settings(TIME, max_examples=20)
 @given(programs(edges=True))
 def test_a_random_program_of_zeros_infinities_and_huge_numbers(text: str) -> None:
     """G4, G5, G12"""

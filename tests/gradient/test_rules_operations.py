@@ -141,14 +141,8 @@ def in_a_kernel(rule: str, at: tuple[float, ...]) -> Any:
     return tuple(found)
 
 
-@pytest.mark.parametrize(("rule", "at", "want"), STOPPED)
-def test_what_is_stopped_passes_nothing_on(rule: str, at: tuple[float, ...], want: tuple[float, ...]) -> None:
-    """G9"""
-    assert bits(on_the_host(rule, at)) == bits(want)
-
-
 @pytest.mark.parametrize("where", [on_the_host, in_a_kernel])
-@pytest.mark.parametrize(("rule", "at", "want"), EDGES)
+@pytest.mark.parametrize(("rule", "at", "want"), EDGES + STOPPED)
 def test_the_rule_of_one_operation(where: Any, rule: str, at: tuple[float, ...], want: tuple[float, ...]) -> None:
     """G4, G9, G12"""
     assert bits(where(rule, at)) == bits(want)
