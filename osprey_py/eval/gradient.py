@@ -21,6 +21,17 @@ from osprey_py.source.span import Span
 
 def value_and_gradient(w: World, f: Any, at: Any, span: Span) -> tuple[Any, Any]:
     """(f(at), the gradient, of at's shape). Raises what f raises, and OspreyError for what has no gradient."""
+    value, found = _both(w, f, at, span)
+    return number_of(value), found
+
+
+def gradient(w: World, f: Any, at: Any, span: Span) -> Any:
+    """The gradient alone: f's value is not asked for."""
+    return _both(w, f, at, span)[1]
+
+
+def _both(w: World, f: Any, at: Any, span: Span) -> tuple[Any, Any]:
+    """(f's result, on the tape perhaps; the gradient)"""
     runtime = w.runtime
     if isinstance(runtime, Tape):
         raise OspreyError([_nested(span)])
@@ -32,8 +43,7 @@ def value_and_gradient(w: World, f: Any, at: Any, span: Span) -> tuple[Any, Any]
     ]
     del parameters
     made = [g if isinstance(x, Buffer) else runtime.first(g) for g, x in zip(found, leaves, strict=True)]
-    del found
-    return number_of(value), rebuilt(at, iter(made))
+    return value, rebuilt(at, iter(made))
 
 
 def _differentiated(w: World, f: Any, at: Any, leaves: list[Any]) -> tuple[Any, list[Value]]:

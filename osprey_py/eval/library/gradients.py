@@ -18,7 +18,9 @@ def value_and_gradient(w: World, f: Any, at: Any, span: Span) -> tuple[Any, Any]
 
 @builtin("gradient", world=True, span=True)
 def gradient_alone(w: World, f: Any, at: Any, span: Span) -> Any:
-    return value_and_gradient(w, f, at, span)[1]
+    from osprey_py.eval import gradient
+
+    return gradient.gradient(w, f, at, span)
 
 
 @builtin("stopGradient")
