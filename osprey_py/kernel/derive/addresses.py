@@ -33,32 +33,34 @@ class Steps:
 class Digit:
     """A digit of the launch index (source -1) or of fold number `source`. whole: it is the whole index, or its unit is
     1. once: its multiple is 1. backwards: greater elements have the smaller digit. open: greater values than it has
-    would fit, and are to be refused."""
+    would fit, and are to be refused. later: so are smaller ones, for the constant holds some of its multiples. apart:
+    the rest of the constant has to be taken off before it is looked at."""
 
     source: int
     whole: bool
     once: bool = False
     backwards: bool = False
     open: bool = False
+    later: bool = False
+    apart: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Inverse:
-    """fixed: digits that an element tells, the least multiple first. free: the others, as executed: the slowest first.
-    shifted: the constant is not 0. low: elements before it are there. holes: elements between the least multiple are
-    there. one: nothing but the element itself, of a launch as long as the slot."""
+    """fixed: digits that an element tells, the greatest multiple first. free: the others, as executed: the slowest first.
+    holes: elements between the least multiple are there. one: nothing but the element itself, of a launch as long as the
+    slot."""
 
     fixed: tuple[Digit, ...]
     free: tuple[Digit, ...]
-    shifted: bool
-    low: bool
     holes: bool
     one: bool
 
 
 Numbers = tuple[int, ...]
-"""The constant, then (unit, extent, multiple) of each fixed digit, then (unit, extent, how often it stays) of each free
-one, then in how many executions an element is met."""
+"""(unit, extent, multiple, multiples in the constant, rest of the constant before) of each fixed digit, then (unit,
+extent, how often it stays) of each free one, then in how many executions an element is met, then what is left of the
+constant."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,40 +117,43 @@ class _Part:
 
 def _inverse(at: Affine, subject: Subject, path: Path, facts: Facts, length: int) -> tuple[Inverse, Numbers] | None:
     parts = _parts(at, subject, path, facts)
-    fixed = sorted((p for p in parts if p.multiple), key=lambda p: abs(p.multiple))
+    fixed = sorted((p for p in parts if p.multiple), key=lambda p: -abs(p.multiple))
     free = [p for p in parts if not p.multiple]
-    constant = at.constant + sum(p.multiple * (p.extent - 1) for p in fixed if p.multiple < 0)
+    left = at.constant + sum(p.multiple * (p.extent - 1) for p in fixed if p.multiple < 0)
     for p, q in pairwise(fixed):
-        if abs(q.multiple) < abs(p.multiple) * p.extent:
+        if abs(p.multiple) < abs(q.multiple) * q.extent:
             return None
-    last = length - 1 - constant
-    digits = []
-    for k, p in enumerate(fixed):
-        reach = abs(p.multiple) * p.extent
-        wide = last >= reach if k + 1 == len(fixed) else abs(fixed[k + 1].multiple) > reach
-        digits.append(Digit(p.source, p.unit == 1, abs(p.multiple) == 1, p.multiple < 0, wide))
-    holes = bool(fixed) and abs(fixed[0].multiple) > 1 and last > 0
-    plain = len(fixed) == 1 and digits[0] == Digit(-1, True, True)
-    one = plain and not free and not path and constant == 0 and fixed[0].extent == length == facts.n
-    numbers = [constant]
+    if not fixed and not 0 <= left < length:
+        return None
+    plain = len(fixed) == 1 and fixed[0] == _Part(-1, 1, length, 1)
+    one = plain and not free and not path and left == 0 and length == facts.n
+    digits: list[Digit] = []
+    numbers: list[int] = []
+    # What is looked at lies between these.
+    low, high = 0, length - 1
+    below = sum(abs(p.multiple) * (p.extent - 1) for p in fixed)
     for p in fixed:
-        numbers += (p.unit, p.extent, abs(p.multiple))
+        m = abs(p.multiple)
+        below -= m * (p.extent - 1)
+        # With a carry into this digit, the constant goes first.
+        apart = left < 0 or left % m + below >= m
+        if apart:
+            low, high, taken, left = low - left, high - left, left, 0
+        else:
+            taken = 0
+        within, left = divmod(left, m)
+        open_ = high // m - within >= p.extent
+        digits.append(Digit(p.source, p.unit == 1, m == 1, p.multiple < 0, open_, low < 0 or within > 0, apart))
+        numbers += (p.unit, p.extent, m, within, taken)
+        low, high = 0, m - 1
     stays = 1
     rest: list[int] = []
     for p in reversed(free):
         rest[:0] = (p.unit, p.extent, stays)
         stays *= p.extent
-    if not fixed and (constant < 0 or constant >= length):
-        return None
-    structure = Inverse(
-        tuple(digits),
-        tuple(Digit(p.source, p.unit == 1) for p in free),
-        constant != 0,
-        constant > 0,
-        holes or (not fixed and length > 1),
-        one,
-    )
-    return structure, (*numbers, *rest, stays)
+    holes = high > 0
+    structure = Inverse(tuple(digits), tuple(Digit(p.source, p.unit == 1) for p in free), holes, one)
+    return structure, (*numbers, *rest, stays, left)
 
 
 def _parts(at: Affine, subject: Subject, path: Path, facts: Facts) -> list[_Part]:

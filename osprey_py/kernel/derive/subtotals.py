@@ -47,7 +47,7 @@ def subtotal(
     if inverse.free:
         acc = Bound(FLOAT, "sum")
         step = Node("fadd", FLOAT, (var(acc), placed))
-        (placed,) = fold(turned.number(-1), turned.step, (acc,), (const(0.0),), (step,))
+        (placed,) = fold(turned.number(-2), turned.step, (acc,), (const(0.0),), (step,))
     for guard in reversed(turned.guards):
         placed = select(guard, placed, const(0.0))
     assert isinstance(r.node.attr, int)
@@ -98,8 +98,8 @@ class _Turned:
             found[d.source] = op("wadd", found[d.source], part) if d.source in found else part
 
         for k, (d, value) in enumerate(zip(self.inverse.fixed, self._fixed(), strict=True)):
-            add(d, value, self.number(1 + 3 * k))
-        first = 1 + 3 * len(self.inverse.fixed)
+            add(d, value, self.number(5 * k))
+        first = 5 * len(self.inverse.fixed)
         for k, d in enumerate(self.inverse.free):
             counted: Node = var(self.step)
             if k + 1 < len(self.inverse.free):
@@ -113,23 +113,25 @@ class _Turned:
 
     def _fixed(self) -> list[Node]:
         """The digits that the element tells; notes the guards."""
-        inverse = self.inverse
-        at = index()
-        if inverse.shifted:
-            at = op("wsub", at, self.number(0))
-        if inverse.low:
-            self.guards.append(Node("le", BOOL, (const(0), at)))
         values: list[Node] = []
-        rest = at
-        for k, d in reversed(list(enumerate(inverse.fixed))):
-            multiple = self.number(3 * k + 3)
+        rest = index()
+        fixed = self.inverse.fixed
+        for k, d in enumerate(fixed):
+            extent, multiple, within, taken = (self.number(5 * k + j) for j in (1, 2, 3, 4))
+            if d.apart:
+                rest = op("wsub", rest, taken)
+                if d.later and not d.once:
+                    self.guards.append(Node("le", BOOL, (const(0), rest)))
             x = rest if d.once else op("uquot", rest, multiple)
-            if not d.once and (k or inverse.holes):
+            if d.later:
+                x = x if d.apart else op("wsub", x, within)
+                if d.once or not d.apart:
+                    self.guards.append(Node("le", BOOL, (const(0), x)))
+            if not d.once and (k + 1 < len(fixed) or self.inverse.holes):
                 rest = op("urem", rest, multiple)
             if d.open:
-                self.guards.append(Node("lt", BOOL, (x, self.number(3 * k + 2))))
-            values.append(op("wsub", op("wsub", self.number(3 * k + 2), const(1)), x) if d.backwards else x)
-        if inverse.holes:
-            self.guards.append(Node("eq", BOOL, (rest, const(0))))
-        values.reverse()
+                self.guards.append(Node("lt", BOOL, (x, extent)))
+            values.append(op("wsub", op("wsub", extent, const(1)), x) if d.backwards else x)
+        if self.inverse.holes:
+            self.guards.append(Node("eq", BOOL, (rest, self.number(-1))))
         return values
