@@ -157,6 +157,7 @@ def test_writing_is_decided_by_the_seed_and_goes_on_from_where_it_was() -> None:
         ({"context": -1}, "batch, context, width and heads are 1 at least"),
         ({"layers": -1}, "layers, warmup and characters are not negative"),
         ({"decay": -0.1}, "rate, decay and clip are not negative"),
+        ({"warmup": 600}, "600 steps of warmup leave none of 600"),
         ({"dropout": 1.0}, "dropout is a share from 0 to below 1, not 1.0"),
         ({"schedule": "steep"}, "there is no schedule steep, only constant, linear, cosine"),
         ({}, ""),
