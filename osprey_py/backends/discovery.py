@@ -18,6 +18,7 @@ OWN = {
     "host": "osprey_py.backends.host:HostBackend",
     "oracle": "osprey_py.backends.oracle:OracleBackend",
     "opencl": "osprey_py.backends.opencl:OpenCLBackend",
+    "cuda": "osprey_py.backends.cuda:CudaBackend",
 }
 """What is here even where the package's metadata is not installed."""
 

@@ -67,7 +67,7 @@ def _every(options: object) -> Iterator[Backend]:
             for device in choices(name):
                 yield make_backend(device, getattr(options, "threads", None)) if name == "host" else open_device(device)
         except Unusable as error:
-            print(f"{name}: cannot be used: {error.text}", file=sys.stderr)
+            print(f"{name}: cannot be used: {error.text}")
 
 
 def _fast(right: Backend, threads: int | None) -> Backend:

@@ -74,7 +74,9 @@ class Verifying:
 
     @property
     def capabilities(self) -> Capabilities:
-        return self.right.capabilities
+        """The right one's, but for what changes which launches are made: that both must have."""
+        right = self.right.capabilities
+        return replace(right, bases=right.bases and self.tested.capabilities.bases)
 
     def compile(self, op: StepOp, kernel: Kernel | None, kinds: tuple[Kind, ...], example: Step) -> Any:
         right, tested = _sides(example)

@@ -84,4 +84,4 @@ def test_without_it_there_is_no_such_device(capsys: pytest.CaptureFixture[str]) 
     with pytest.raises(SystemExit) as left:
         main(["conform", "--device", "counting"])
     assert left.value.code == 2
-    assert "no device `counting`; there are: host, opencl, oracle" in capsys.readouterr().err
+    assert "no device `counting`; there are: cuda, host, opencl, oracle" in capsys.readouterr().err

@@ -1,0 +1,5 @@
+"""The CUDA backend: NVIDIA's devices through the driver, kernels compiled by NVRTC."""
+
+from osprey_py.backends.cuda.backend import CudaBackend
+
+__all__ = ["CudaBackend"]
