@@ -33,7 +33,7 @@ class Model:
     """The weights of a folder in one type. learn: whether their gradients are wanted."""
 
     def __init__(self, folder: Path, dtype: torch.dtype, learn: bool = False) -> None:
-        found = load_file(folder / "model.safetensors")
+        found = load_file(folder / "model.safetensors", device=str(torch.get_default_device()))
         kept = {n.removeprefix("transformer."): t for n, t in found.items() if not n.endswith(".attn.bias")}
         self.w = {n: t.to(dtype, copy=True).requires_grad_(learn) for n, t in kept.items()}
         self.width = self.w["wte.weight"].shape[1]

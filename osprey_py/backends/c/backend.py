@@ -38,6 +38,16 @@ class QueueBackend:
         self._answers: tuple[Block, Block] | None = None
         self._down = np.zeros(0, np.int32)
 
+    @property
+    def moved(self) -> tuple[int, int]:
+        """Bytes that came to the device, and that went from it."""
+        return self.memory.moved[0], self.memory.moved[1]
+
+    @property
+    def launched(self) -> int:
+        """How many launches the driver was given."""
+        return self.device.launched
+
     def compile(self, op: StepOp, kernel: Kernel | None, kinds: tuple[Kind, ...], example: Step) -> Compiled:
         if kernel is not None and kernel.functions:
             raise Refused(

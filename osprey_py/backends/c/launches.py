@@ -38,11 +38,18 @@ class Device:
         self.dialect = driver.dialect
         self.tiles = tiles
         self.shares = shares
+        self.launched = 0
 
     def launch(self, text: Text, items: int, args: Sequence[Any]) -> None:
         """So many items, in groups of GROUP."""
         group = GROUP if items > 1 else 1
-        self.driver.launch(self.programs.function(text), (-(-items // group), 1, 1), (group, 1, 1), args)
+        self.launch_groups(text, (-(-items // group), 1, 1), (group, 1, 1), args)
+
+    def launch_groups(
+        self, text: Text, groups: tuple[int, int, int], items: tuple[int, int, int], args: Sequence[Any]
+    ) -> None:
+        self.launched += 1
+        self.driver.launch(self.programs.function(text), groups, items, args)
 
 
 class Tiles:
@@ -176,7 +183,7 @@ class Compiled:
             c.started,
         )
         tile = device.tiles.of(c.m)
-        function = device.programs.function(product(device.dialect, variant, tile))
+        text = product(device.dialect, variant, tile)
         (left, left_at), (right, right_at), (to, to_at) = (
             place(inputs[c.left.slot]),
             place(inputs[c.right.slot]),
@@ -191,7 +198,7 @@ class Compiled:
             digits += [b.extent, b.left, b.right, b.output, b.terms]
         groups = -(-c.n // tile.columns), -(-c.m // tile.rows), batches
         down, across = tile.items
-        device.driver.launch(function, groups, (across, down, 1), [left, right, to, *numbers, c.seed, *digits])
+        device.launch_groups(text, groups, (across, down, 1), [left, right, to, *numbers, c.seed, *digits])
 
     # --- filter, accumulate -----------------------------------------------------------------------------
 
