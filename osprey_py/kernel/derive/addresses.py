@@ -66,9 +66,10 @@ constant."""
 @dataclass(frozen=True, slots=True)
 class Addresses:
     """What one launch's integers say. steps: of each fold; None where nothing bounds it. inverses: of each active
-    load."""
+    load. answers: to the subject's questions, as far as they hold in every element and step."""
 
     steps: tuple[Steps | None, ...]
+    answers: tuple[bool | None, ...]
     inverses: tuple[tuple[Inverse, Numbers] | None, ...]
 
 
@@ -86,8 +87,12 @@ def addresses(
         if isinstance(found, Affine):
             facts.counts[index_of(f)] = max(found.high, 1)
     wanted += (subject.values[x.args[0]] for x in subject.loads)
-    if not facts.learn(tuple(walk(wanted))):
+    # With too many digits, at least what there has to be.
+    if not facts.learn(tuple(walk((*wanted, *subject.questions)))):
+        facts.cuts.clear()
         facts.values.clear()
+        if not facts.learn(tuple(walk(wanted))):
+            facts.values.clear()
     steps = tuple(_steps(facts.values.get(subject.count(f))) for f in subject.folds)
     inverses = []
     for x in subject.loads:
@@ -98,7 +103,9 @@ def addresses(
         inverses.append(
             _inverse(at, subject, path, facts, lengths[x.attr]) if sound and isinstance(at, Affine) else None
         )
-    return Addresses(steps, tuple(inverses))
+    found_ = (facts.values.get(q) for q in subject.questions)
+    answers = tuple(a if isinstance(a, bool) else None for a in found_)
+    return Addresses(steps, answers, tuple(inverses))
 
 
 def _steps(count: object) -> Steps | None:

@@ -1,7 +1,8 @@
 """Conditions under which something has contributed (spec/gradients, G5).
 
 Comes in: boolean expressions. Goes out: conjunctions and disjunctions of them, of which equal ones are one object, so
-that who needs no guard can be seen. None stands for always.
+that who needs no guard can be seen. None stands for always, NEVER for never: what the text could do, and no element
+does.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterable
 from osprey_py.kernel.ir import BOOL, Node, const, select
 
 Condition = Node | None
+NEVER = const(False)
 
 
 class Conditions:
@@ -21,10 +23,14 @@ class Conditions:
         self._made_of: dict[Condition, tuple[Condition, Node, bool]] = {}
         self._any: dict[frozenset[Node], Condition] = {}
 
-    def both(self, first: Condition, c: Node, truth: bool = True) -> Node:
+    def both(self, first: Condition, c: Node, truth: bool = True) -> Condition:
         """first, and c is `truth`."""
         while c.op == "bnot":
             c, truth = c.args[0], not truth
+        if first is NEVER or (c.op == "const" and c.attr is not truth):
+            return NEVER
+        if c.op == "const":
+            return first
         known = first
         while known in self._made_of:
             before, d, holds = self._made_of[known]
@@ -48,8 +54,10 @@ class Conditions:
         for c in conditions:
             if c is None:
                 return None
-            if c not in found:
+            if c is not NEVER and c not in found:
                 found.append(c)
+        if not found:
+            return NEVER
         key = frozenset(found)
         if key not in self._any:
             self._any[key] = self._joined(found)

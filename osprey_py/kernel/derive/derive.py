@@ -103,13 +103,14 @@ class _Derivative:
     def plan(self, found: Addresses) -> _Plan:
         shape = tuple(None if x is None else (x.always, x.same) for x in found.steps)
         inverses = tuple(None if x is None else x[0] for x in found.inverses)
-        plan = self.plans.get((shape, inverses))
+        key = shape, found.answers, inverses
+        plan = self.plans.get(key)
         if plan is None:
-            plan = self.plans[shape, inverses] = self._plan(found, inverses)
+            plan = self.plans[key] = self._plan(found, inverses)
         return plan
 
     def _plan(self, found: Addresses, inverses: tuple[Inverse | None, ...]) -> _Plan:
-        s = self.subject
+        s = self.subject.decided(found.answers)
         steps = dict(zip(s.folds, found.steps, strict=True))
         positive = frozenset(f for f, x in steps.items() if x is not None and x.always)
         same = frozenset(f for f, x in steps.items() if x is not None and x.same)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from osprey_py.kernel.derive.conditions import Condition, Conditions
+from osprey_py.kernel.derive.conditions import NEVER, Condition, Conditions
 from osprey_py.kernel.derive.folds import go_back, replaced
 from osprey_py.kernel.derive.recipe import Adjoint, Result
 from osprey_py.kernel.derive.rows import Along, of_before
@@ -130,6 +130,9 @@ class Backward:
         if not found:
             return None
         reached = self.conditions.any(when for when, _ in found)
+        if reached is NEVER:
+            return NEVER, const(0.0)
+        found = [(when, x) for when, x in found if when is not NEVER]
         terms = [x if when is reached or when is None else select(when, x, const(0.0)) for when, x in found]
         value = terms[0]
         for x in terms[1:]:
@@ -139,7 +142,7 @@ class Backward:
     def outside(self, c: Contribution, home: Path) -> tuple[Condition, Node]:
         """A site's subtotal: over the steps of the folds that the value was not written in."""
         steps = c.path[len(home) :]
-        if not steps:
+        if not steps or c.when is NEVER:
             return c.when, c.value
         when = c.when
         if when is not None and self.fixed(when, steps):

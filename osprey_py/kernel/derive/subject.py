@@ -11,13 +11,14 @@ belongs to a fold when it was made after the fold's variables and before the fol
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from osprey_py.kernel.derive.rules import RULES
 from osprey_py.kernel.faults import Bit, taken_apart
-from osprey_py.kernel.ir import FLOAT, Bound, FoldAttr, Kernel, Node, fold_parts, walk
+from osprey_py.kernel.ir import BOOL, FLOAT, Bound, FoldAttr, Kernel, Node, const, fold_parts, walk
 from osprey_py.kernel.scopes import body, free
+from osprey_py.kernel.substitute import rewrite
 
 Path = tuple[Node, ...]
 """The folds around a place, outermost first."""
@@ -37,8 +38,8 @@ class Subject:
     folds: tuple[Node, ...]
     active: frozenset[Node]
     loads: tuple[Node, ...]
-    number: dict[Node, int] = field(init=False)
-    fold_of: dict[Bound, Node] = field(init=False)
+    number: dict[Node, int] = field(init=False, repr=False)
+    fold_of: dict[Bound, Node] = field(init=False, repr=False)
     """By a fold's index or accumulator."""
 
     def __post_init__(self) -> None:
@@ -52,6 +53,28 @@ class Subject:
     def inside(self, fold: Node) -> Path:
         """The path of what is written in a fold."""
         return (*self.path[fold], fold)
+
+    @cached_property
+    def questions(self) -> tuple[Node, ...]:
+        """Booleans that the integers of a launch may decide."""
+        roots = (self.values[self.kernel.result], *(b for b in self.bits.values() if b is not None))
+        return tuple(n for n in walk(roots) if n.type is BOOL and n.op not in ("const", "var", "uniform", "load", "proj"))
+
+    def decided(self, answers: Sequence[bool | None]) -> Subject:
+        """The subject where questions have been answered: what they choose between is chosen."""
+        known = {q: const(a) for q, a in zip(self.questions, answers, strict=True) if a is not None}
+        if not known:
+            return self
+        done: dict[Node, Node] = dict(known)
+
+        def rule(node: Node, args: tuple[Node, ...]) -> Node | None:
+            if node.op in ("select", "rare") and args[0].op == "const":
+                return args[1] if args[0].attr else args[2]
+            return None
+
+        values = {n: rewrite(v, rule, done) for n, v in self.values.items()}
+        bits = {n: None if b is None else rewrite(b, rule, done) for n, b in self.bits.items()}
+        return replace(self, values=values, bits={n: None if _is_false(b) else b for n, b in bits.items()})
 
     @cached_property
     def result(self) -> Node:
@@ -87,6 +110,10 @@ class Subject:
         for nodes in found.values():
             nodes.sort(key=lambda n: n.serial, reverse=True)
         return found
+
+
+def _is_false(bit: Bit) -> bool:
+    return bit is not None and bit.op == "const" and bit.attr is False
 
 
 def index_of(fold: Node) -> Bound:

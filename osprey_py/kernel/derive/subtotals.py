@@ -9,7 +9,7 @@ the elements that they belong to.
 from __future__ import annotations
 
 from osprey_py.kernel.derive.addresses import Digit, Inverse
-from osprey_py.kernel.derive.conditions import Condition
+from osprey_py.kernel.derive.conditions import NEVER, Condition
 from osprey_py.kernel.derive.launches import Launches, number, op
 from osprey_py.kernel.derive.recipe import Adjoint, Dense, Made, Scattered
 from osprey_py.kernel.derive.reverse import Read
@@ -33,6 +33,9 @@ def subtotal(
     launches: Launches, r: Read, inverse: Inverse | None, which: int, same: frozenset[Node]
 ) -> Dense | Scattered:
     """which: the read's number, that its numbers are known by."""
+    assert isinstance(r.node.attr, int)
+    if r.when is NEVER:
+        return Dense(launches.emit("map", const(0.0), ("length", r.node.attr)), True)
     when = executed(launches, r, same)
     if inverse is None:
         return _scattered(launches, r, when)
@@ -50,7 +53,6 @@ def subtotal(
         (placed,) = fold(turned.number(-2), turned.step, (acc,), (const(0.0),), (step,))
     for guard in reversed(turned.guards):
         placed = select(guard, placed, const(0.0))
-    assert isinstance(r.node.attr, int)
     made = launches.emit("map", placed, ("length", r.node.attr))
     return Dense(made, bool(inverse.free))
 
