@@ -6,8 +6,8 @@
 
 On a machine with an NVIDIA device, `pip install '.[cuda]'` and the first line are all; it takes a few minutes, most of
 them the host's. Without --weights the seeded 124M model is made in a temporary folder; with --small the repository's small
-model serves. PYTHON has torch and safetensors: its CUDA generation in binary64 and binary32 is timed too. Exit code 1 when a
-byte differs.
+model serves. PYTHON has torch and safetensors: its CUDA generation in binary64 and binary32 is timed too. Exit code 1 when
+a byte differs.
 """
 
 from __future__ import annotations
