@@ -49,12 +49,13 @@ class Digit:
 class Inverse:
     """fixed: digits that an element tells, the greatest multiple first. free: the others, as executed: the slowest first.
     holes: elements between the least multiple are there. one: nothing but the element itself, of a launch as long as the
-    slot."""
+    slot. told: the folds around, by number, of which an element tells whether a step was executed."""
 
     fixed: tuple[Digit, ...]
     free: tuple[Digit, ...]
     holes: bool
     one: bool
+    told: tuple[int, ...]
 
 
 Numbers = tuple[int, ...]
@@ -159,8 +160,17 @@ def _inverse(at: Affine, subject: Subject, path: Path, facts: Facts, length: int
         rest[:0] = (p.unit, p.extent, stays)
         stays *= p.extent
     holes = high > 0
-    structure = Inverse(tuple(digits), tuple(Digit(p.source, p.unit == 1) for p in free), holes, one)
+    told = tuple(subject.number[f] for f in path if _told(at, f, subject, facts))
+    structure = Inverse(tuple(digits), tuple(Digit(p.source, p.unit == 1) for p in free), holes, one, told)
     return structure, (*numbers, *rest, stays, left)
+
+
+def _told(at: Affine, fold: Node, subject: Subject, facts: Facts) -> bool:
+    """Whether a fold's count and index are made of digits that an address tells."""
+    count = facts.values.get(subject.count(fold))
+    if not isinstance(count, Affine):
+        return False
+    return {d for d, _ in at.terms} >= {*facts.digits(index_of(fold)), *(d for d, _ in count.terms)}
 
 
 def _parts(at: Affine, subject: Subject, path: Path, facts: Facts) -> list[_Part]:

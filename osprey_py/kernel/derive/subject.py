@@ -58,7 +58,9 @@ class Subject:
     def questions(self) -> tuple[Node, ...]:
         """Booleans that the integers of a launch may decide."""
         roots = (self.values[self.kernel.result], *(b for b in self.bits.values() if b is not None))
-        return tuple(n for n in walk(roots) if n.type is BOOL and n.op not in ("const", "var", "uniform", "load", "proj"))
+        return tuple(
+            n for n in walk(roots) if n.type is BOOL and n.op not in ("const", "var", "uniform", "load", "proj")
+        )
 
     def decided(self, answers: Sequence[bool | None]) -> Subject:
         """The subject where questions have been answered: what they choose between is chosen."""

@@ -8,6 +8,8 @@ the elements that they belong to.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from osprey_py.kernel.derive.addresses import Digit, Inverse
 from osprey_py.kernel.derive.conditions import NEVER, Condition
 from osprey_py.kernel.derive.launches import Launches, number, op
@@ -17,14 +19,11 @@ from osprey_py.kernel.derive.subject import index_of
 from osprey_py.kernel.ir import BOOL, FLOAT, INT, Bound, Node, const, fold, index, select, var
 
 
-def executed(launches: Launches, r: Read, same: frozenset[Node]) -> Condition:
-    """When an execution in the rectangle of elements and greatest steps happens, and contributes. same: folds that have
-    the same number of steps in every element."""
-    s = launches.subject
-    when = r.when
+def executed(launches: Launches, r: Read, folds: Collection[Node], when: Condition) -> Condition:
+    """When an execution in the rectangle of elements and greatest steps is one of these folds' steps, and `when`."""
     for f in reversed(r.path):
-        if f not in same:
-            there = Node("lt", BOOL, (var(index_of(f)), s.count(f)))
+        if f in folds:
+            there = Node("lt", BOOL, (var(index_of(f)), launches.subject.count(f)))
             when = there if when is None else select(there, when, const(False))
     return when
 
@@ -36,17 +35,24 @@ def subtotal(
     assert isinstance(r.node.attr, int)
     if r.when is NEVER:
         return Dense(launches.emit("map", const(0.0), ("length", r.node.attr)), True)
-    when = executed(launches, r, same)
+    varying = frozenset(r.path) - same
     if inverse is None:
-        return _scattered(launches, r, when)
+        return _scattered(launches, r, executed(launches, r, varying, r.when))
+    told = {f for f in varying if launches.subject.number[f] in inverse.told} if inverse.free else set()
+    when = executed(launches, r, varying - told, r.when)
     value = launches.outlined(r.value if when is None else select(when, r.value, const(0.0)), whole=True)
+    there = executed(launches, r, told, None)
     if inverse.one and when is None:
         ready = _ready(value)
         if ready is not None:
             return Dense(ready, False)
     turned = _Turned(inverse, which)
-    at, steps = turned.executions(launches)
+    at, steps = turned.executions(launches, var(turned.step))
     placed = launches.placed(value, at, steps)
+    if there is not None:
+        # The same in all executions that met the element: it is asked of the first.
+        first = _Turned(inverse, which).executions(launches, const(0))
+        turned.guards.append(launches.placed(launches.outlined(there, whole=True), *first))
     if inverse.free:
         acc = Bound(FLOAT, "sum")
         step = Node("fadd", FLOAT, (var(acc), placed))
@@ -91,8 +97,8 @@ class _Turned:
     def number(self, j: int) -> Node:
         return number(("site", self.which, j))
 
-    def executions(self, launches: Launches) -> tuple[Node, dict[Bound, Node]]:
-        """The launch index and the fold indices."""
+    def executions(self, launches: Launches, step: Node) -> tuple[Node, dict[Bound, Node]]:
+        """The launch index and the fold indices in a step over the executions that met the element."""
         found: dict[int, Node] = {}
 
         def add(d: Digit, value: Node, unit: Node) -> None:
@@ -103,7 +109,7 @@ class _Turned:
             add(d, value, self.number(5 * k))
         first = 5 * len(self.inverse.fixed)
         for k, d in enumerate(self.inverse.free):
-            counted: Node = var(self.step)
+            counted = step
             if k + 1 < len(self.inverse.free):
                 counted = op("uquot", counted, self.number(first + 3 * k + 2))
             if k:

@@ -47,6 +47,8 @@ CASES = {
     "matmul": (matmul_kernel(), (35, 77), (5, 7, 11), 55, [(7, 11, 5), (5, 7, 11)]),
     "scores": (attention_scores(), (60, 60), (5, 5, 4, 12, 2.0), 75, [None, (5, 4, 5), (5, 4, 5)]),
     "mix": (mix(False), (75, 60), (5, 5, 4, 12), 60, [(5, 4, 5), (5, 5, 4)]),
+    # Values: of each row only the later queries; weights: all products, then which of them are there.
+    "causal mix": (mix(True), (75, 60), (5, 5, 4, 12), 60, [None, (5, 5, 4)]),
     "tied head": (head(), (40, 240), (8, 30), 150, [(30, 8, 5), (5, 8, 30)]),
 }
 
