@@ -5,6 +5,8 @@ from __future__ import annotations
 from hypothesis import HealthCheck, assume, given, settings
 
 from osprey_py.kernel.fault import MathFault
+from osprey_py.source.diagnostic import OspreyError
+from tests.gradient.literal_addresses import places
 from tests.gradient.literal_compare import judged
 from tests.gradient.literal_programs import programs
 
@@ -15,6 +17,9 @@ def check(text: str) -> None:
     try:
         judged(text)
     except MathFault:
+        assume(False)
+    except OspreyError as refused:  # a count that is not understood is refused by name (G10)
+        assert [d.code for d in refused.diagnostics] == ["E0356"]
         assume(False)
 
 
@@ -29,4 +34,11 @@ def test_a_random_program(text: str) -> None:
 @given(programs(edges=True))
 def test_a_random_program_of_zeros_infinities_and_huge_numbers(text: str) -> None:
     """G4, G5, G12"""
+    check(text)
+
+
+@settings(TIME, max_examples=25)
+@given(places())
+def test_random_places(text: str) -> None:
+    """G3: an element's executions in order, whatever the addresses."""
     check(text)
