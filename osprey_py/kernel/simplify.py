@@ -191,8 +191,12 @@ class _Simplifier:
             made, order = rebuild(old, args), list(range(k))
         if len(order) < k:
             place = {j: position for position, j in enumerate(order)}
+            # What is left may fault, whoever reads only what never changes.
+            self._note(made)
+            kept_on = () if self.droppable(made) or not place else (Node("proj", made.type, (made,), 0),)
             self.results[old] = tuple(
-                Node("proj", acc.type, (made,), place[j]) if j in place else inits[j] for j, acc in enumerate(attr.accs)
+                Node("proj", acc.type, (made,), place[j]) if j in place else seq(kept_on, inits[j])
+                for j, acc in enumerate(attr.accs)
             )
         self._note(made)
         return made

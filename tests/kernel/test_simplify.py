@@ -159,6 +159,15 @@ def test_a_fold_whose_result_is_unread_still_faults() -> None:
         elements(launch(simple, [storage([0], Kind.I64)]))
 
 
+def test_a_fold_of_which_only_what_never_changes_is_read_still_faults() -> None:
+    k, accs = Bound(INT), (Bound(INT), Bound(INT))
+    results = fold(length(0), k, accs, (const(7), const(0)), (var(accs[0]), op("quot", const(0), const(0))))
+    simple = simplify(Kernel((INT,), (), results[0]))
+    verify(simple)
+    with pytest.raises(MathFault):
+        elements(launch(simple, [storage([0], Kind.I64)]))
+
+
 def test_a_proven_fold_loses_its_fault_bit() -> None:
     """What faults.py adds goes when the step's bit is false after all: matchers see the plain fold."""
     k, acc = Bound(INT), Bound(INT)
