@@ -13,6 +13,7 @@ from osprey_py.backends.host import HostBackend
 from osprey_py.backends.oracle import OracleBackend
 from osprey_py.eval.values import Record
 from osprey_py.training.program import TrainingProgram
+from tests.nn import plain
 from tests.shakespeare.support import LETTERS, SMALL, floats, gpt, options, part, tokens
 
 TEXT = "".join(random.Random(1).sample(LETTERS * 3, 3 * len(LETTERS)))
@@ -166,3 +167,46 @@ def test_writing_is_decided_by_the_seed_and_goes_on_from_where_it_was() -> None:
 def test_options_that_make_no_model_are_refused(changed: dict[str, object], said: str) -> None:
     program = gpt()
     assert program.complaint(options(program, **changed)) == said
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_the_loss_is_that_of_the_layers_in_plain_python(tied: bool) -> None:
+    """To the last bit, with the parameters of the program."""
+    program = gpt()
+    rows, context, width, heads = 2, 5, 6, 3
+    sizes = {"batch": rows, "context": context, "width": width, "heads": heads, "layers": 2, "tied": tied}
+    o, _, state = begun(program, 1, **sizes)
+    r = random.Random(2)
+    xs, ys = ([r.randrange(65) for _ in range(rows * context)] for _ in range(2))
+
+    def matrix(path: str, cols: int) -> plain.Matrix:
+        found = floats(program, state, f"model.{path}")
+        return [found[n : n + cols] for n in range(0, len(found), cols)]
+
+    def row(path: str) -> plain.Row:
+        return floats(program, state, f"model.{path}")
+
+    def linear(x: plain.Matrix, path: str) -> plain.Matrix:
+        bias = row(f"{path}.bias")
+        return plain.linear(x, matrix(f"{path}.weight", len(bias)), bias)
+
+    def norm(x: plain.Matrix, path: str) -> plain.Matrix:
+        return plain.layer_norm(x, row(f"{path}.gain"), row(f"{path}.bias"))
+
+    table, places = matrix("characters", width), matrix("places", width)
+    x = [add(table[token], places[n % context]) for n, token in enumerate(xs)]
+    for n in range(2):
+        qkv = linear(norm(x, f"blocks.{n}.norm1"), f"blocks.{n}.attention")
+        windows = [qkv[at : at + context] for at in range(0, rows * context, context)]
+        q, k, v = ([[y[p * width : (p + 1) * width] for y in w] for w in windows] for p in range(3))
+        mixed = [y for w in plain.attention(q, k, v, heads) for y in w]
+        x = list(map(add, x, linear(mixed, f"blocks.{n}.projection")))
+        inner = linear(norm(x, f"blocks.{n}.norm2"), f"blocks.{n}.expand")
+        x = list(map(add, x, linear([list(map(plain.gelu, y)) for y in inner], f"blocks.{n}.contract")))
+    last = norm(x, "norm")
+    scores = plain.tied(last, table) if tied else linear(last, "head.0")
+    assert program.evaluate(o, state, tokens(program, xs), tokens(program, ys)) == plain.cross_entropy(scores, ys)
+
+
+def add(a: plain.Row, b: plain.Row) -> plain.Row:
+    return [u + v for u, v in zip(a, b, strict=True)]
