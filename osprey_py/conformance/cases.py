@@ -318,6 +318,7 @@ def launches() -> Iterator[Case]:
         places = storage(INT, [(k * k * 7 + 3) % (n // 2 + 1) for k in range(n)])
         some = storage(INT, [k % 3 - 1 for k in range(n)])
         yield Case(f"accumulate of {n}, some left out", "accumulate", None, (some, numbers), (), 2)
+        yield Case(f"accumulate of {n} onto a base", "accumulate", None, (some, numbers, _numbers(3, n + 1)), (), 3)
         yield Case(f"accumulate of {n}", "accumulate", None, (places, numbers), (), n // 2 + 1)
         some = storage(INT, [-1 if k % 3 == 1 else k // 2 for k in range(n)])
         yield Case(f"accumulate of some of {n}", "accumulate", None, (some, numbers), (), n // 2 + 1)

@@ -179,6 +179,14 @@ def test_a_text_that_is_no_c_is_one_sentence() -> None:
         compile_ptx("void launch( {", "compute_90")
 
 
+def test_machine_code_is_what_a_device_is_given() -> None:
+    """An ELF file for the architecture, which needs no newer driver than the compiler's major version."""
+    from osprey_py.backends.cuda.nvrtc import compile_binary
+
+    source = 'extern "C" __global__ void launch(double *o) { o[0] = __dmul_rn(o[1], o[2]); }'
+    assert compile_binary(source, "sm_90").startswith(b"\x7fELF")
+
+
 def test_without_a_driver_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "_NAMES", ("libno-such-driver.so",))
     with pytest.raises(Unusable, match="NVIDIA's driver is not installed"):

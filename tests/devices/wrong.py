@@ -153,6 +153,6 @@ WRONG = {
     "off-by-one tile edge": Wrong(lambda: changed(_edge), _launches("product 7"), "product 7x5x9"),
     "missing barrier": Wrong(lambda: changed(_no_barrier), _launches("product 13"), "product 13x64x17"),
     "32-bit index": Wrong(lambda: changed(_narrow_index), _launches("32 bits"), "gather beyond 32 bits"),
-    "stale buffer": Wrong(_Stale, ("--part", "generated", "--generated", "40"), "program "),
+    "stale buffer": Wrong(_Stale, ("--part", "generated", "--generated", "12", "--first"), "program "),
     "fault dropped": Wrong(_Dropped, _launches("a fold that overflows"), "a fold that overflows"),
 }

@@ -98,7 +98,7 @@ class Compiled:
     def enqueue(self, step: Step, run: Run, position: int) -> None:
         """Put the launches of a step (n > 0) into the queue."""
         if self.op == "accumulate":
-            self._accumulate(step)
+            self._accumulate(step, run)
         elif self.op == "filter":
             self._filter(step, run, position)
         elif self.op == "scan":
@@ -216,13 +216,19 @@ class Compiled:
         args = [step.n, mask, starts, *device.memory.place(source), *device.memory.place(step.output)]
         device.launch(library.compact(device.dialect, source.kind), chunks, args)
 
-    def _accumulate(self, step: Step) -> None:
+    def _accumulate(self, step: Step, run: Run) -> None:
         device = self.device
-        indices, values = step.inputs
+        indices, values, *base = step.inputs
         shares = min(step.n, device.shares)
         args = [step.n, shares, *device.memory.place(step.output), indices.length]
         args += [*device.memory.place(indices), *device.memory.place(values)]
-        device.launch(library.accumulate(device.dialect, values.kind), shares, args)
+        kind = None
+        if base:
+            kind = base[0].kind
+            apart = [device.memory.allocate(kind, step.n).block for kind in (Kind.F64, Kind.BOOL)]
+            run.temporary += apart
+            args += [*device.memory.place(base[0]), *(block.buffer for block in apart)]
+        device.launch(library.accumulate(device.dialect, values.kind, kind), shares, args)
 
 
 def overlaps(inputs: Sequence[Storage], output: Storage) -> bool:

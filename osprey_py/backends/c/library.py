@@ -96,11 +96,12 @@ def compact(dialect: Dialect, kind: Kind) -> Text:
     )
 
 
-def accumulate(dialect: Dialect, kind: Kind) -> Text:
+def accumulate(dialect: Dialect, kind: Kind, base: Kind | None = None) -> Text:
     """Values added at their places, in their order. Each item owns a share of the outputs, looks at every value and adds
-    those that are its own."""
+    those that are its own. With a base, sums wait apart, and only what was named is added to its element."""
     memory = _memory(dialect)
-    add = dialect.arithmetic["fadd"].format("output[at]", f"from_{kind.value}(values[j])")
+    add = dialect.arithmetic["fadd"]
+    sums = "output" if base is None else "sums"
     declared = [
         ("int", "const i64 n"),
         ("int", "const i64 shares"),
@@ -112,6 +113,18 @@ def accumulate(dialect: Dialect, kind: Kind) -> Text:
         ("buffer", f"{memory}const {TYPES[kind]} *from1"),
         ("int", "const i64 begin1"),
     ]
+    last, clear, mark = "output[at]", "", ""
+    if base is not None:
+        declared += [
+            ("buffer", f"{memory}const {TYPES[base]} *from2"),
+            ("int", "const i64 begin2"),
+            ("buffer", f"{memory}f64 *sums"),
+            ("buffer", f"{memory}u8 *named"),
+        ]
+        element = f"from_{base.value}(from2[begin2 + at])"
+        last = f"named[at] ? {add.format(element, 'sums[at]')} : {element}"
+        clear, mark = "named[at] = 0; ", "named[at] = 1; "
+    added = add.format(f"{sums}[at]", f"from_{kind.value}(values[j])")
     return _text(
         dialect,
         declared,
@@ -122,11 +135,11 @@ def accumulate(dialect: Dialect, kind: Kind) -> Text:
     const i64 share = {dialect.item}, size = (n + shares - 1) / shares;
     if (share >= shares) return;
     const i64 low = share * size, high = low + size < n ? low + size : n;
-    for (i64 at = low; at < high; ++at) output[at] = 0.0;
+    for (i64 at = low; at < high; ++at) {{ {clear}{sums}[at] = 0.0; }}
     for (i64 j = 0; j < count; ++j) {{
         const i64 at = places[j];
-        if (low <= at && at < high) output[at] = {add};
+        if (low <= at && at < high) {{ {mark}{sums}[at] = {added}; }}
     }}
-    for (i64 at = low; at < high; ++at) output[at] = canonical(output[at]);
+    for (i64 at = low; at < high; ++at) output[at] = canonical({last});
 """,
     )

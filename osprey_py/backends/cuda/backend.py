@@ -33,6 +33,7 @@ class CudaBackend(QueueBackend):
                 local_memory=driver.attribute("local"),
                 units=units,
                 recursion=False,
+                bases=True,
             )
         except Unusable:
             raise

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from osprey_py.backends.c.dialects import CUDA
 from osprey_py.backends.c.kernels import ENTRY, Text
-from osprey_py.backends.cuda.nvrtc import compile_ptx, nvrtc
+from osprey_py.backends.cuda.nvrtc import compile_binary, nvrtc
 from osprey_py.backends.protocol import DeviceError, Refused, Unusable
 
 _NAMES = ("libcuda.so.1", "libcuda.so", "nvcuda.dll")
@@ -86,7 +86,7 @@ class CudaDriver:
         total = ctypes.c_size_t()
         self._call("cuDeviceTotalMem_v2", ctypes.byref(total), self._device)
         self.largest = total.value
-        self.architecture = f"compute_{self.attribute('major')}{self.attribute('minor')}"
+        self.architecture = f"sm_{self.attribute('major')}{self.attribute('minor')}"
 
     def attribute(self, what: str) -> int:
         """items or bytes of local memory of a group, units, or the version of the architecture."""
@@ -132,9 +132,9 @@ class CudaDriver:
 
     def build(self, text: Text) -> tuple[ctypes.c_void_p, tuple[str, ...]]:
         self._enter()
-        ptx = compile_ptx(text.source, self.architecture)
+        binary = compile_binary(text.source, self.architecture)
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
-        self._call("cuModuleLoadData", ctypes.byref(module), ptx.encode())
+        self._call("cuModuleLoadData", ctypes.byref(module), binary)
         self._call("cuModuleGetFunction", ctypes.byref(function), module, ENTRY.encode())
         return function, text.parameters
 

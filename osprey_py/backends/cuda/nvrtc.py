@@ -1,8 +1,8 @@
-"""CUDA C becomes PTX, by NVRTC; it needs no graphics processor.
+"""CUDA C becomes PTX or machine code, by NVRTC; it needs no graphics processor.
 
-Comes in: the text of a program and the architecture. Goes out: PTX, or a `DeviceError` with the compiler's first complaint.
-The library is the wheel `nvidia-cuda-nvrtc-cu12`'s, or the system's. Options: contraction off for the whole text, beside
-operations that never contract; subnormals kept; division and sqrt rounded as IEEE says.
+Comes in: the text of a program and the architecture. Goes out: either, or a `DeviceError` with the compiler's first
+complaint. The library is the wheel `nvidia-cuda-nvrtc-cu12`'s, or the system's. Options: contraction off for the whole text,
+beside operations that never contract; subnormals kept; division and sqrt rounded as IEEE says.
 """
 
 from __future__ import annotations
@@ -21,7 +21,16 @@ _NAMES = ("libnvrtc.so.12", "libnvrtc.so.13", "libnvrtc.so", "nvrtc64_120_0.dll"
 
 
 def compile_ptx(source: str, architecture: str) -> str:
-    """architecture: `compute_90`, say."""
+    """PTX for an architecture, `compute_90` say."""
+    return _compiled(source, architecture, "PTX").rstrip(b"\0").decode()
+
+
+def compile_binary(source: str, architecture: str) -> bytes:
+    """The machine code of an architecture, `sm_90` say: a driver older than this compiler takes it, and not its PTX."""
+    return _compiled(source, architecture, "CUBIN")
+
+
+def _compiled(source: str, architecture: str, what: str) -> bytes:
     library = nvrtc()
     program = ctypes.c_void_p()
     _check(library.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"kernel.cu", 0, None, None))
@@ -29,9 +38,9 @@ def compile_ptx(source: str, architecture: str) -> str:
         options = [o.encode() for o in (f"--gpu-architecture={architecture}", *OPTIONS)]
         array = (ctypes.c_char_p * len(options))(*options)
         if library.nvrtcCompileProgram(program, len(options), array) != 0:
-            log = _text(library.nvrtcGetProgramLogSize, library.nvrtcGetProgramLog, program)
+            log = _result(library, "ProgramLog", program).decode("utf-8", "replace")
             raise DeviceError(f"its compiler refuses a kernel: {complaint(log)}")
-        return _text(library.nvrtcGetPTXSize, library.nvrtcGetPTX, program)
+        return _result(library, what, program)
     finally:
         library.nvrtcDestroyProgram(ctypes.byref(program))
 
@@ -62,9 +71,9 @@ def _check(code: int) -> None:
         raise DeviceError(f"NVRTC failed with code {code}")
 
 
-def _text(size_of: object, fill: object, program: ctypes.c_void_p) -> str:
+def _result(library: ctypes.CDLL, what: str, program: ctypes.c_void_p) -> bytes:
     size = ctypes.c_size_t()
-    _check(size_of(program, ctypes.byref(size)))  # type: ignore[operator]
+    _check(library[f"nvrtcGet{what}Size"](program, ctypes.byref(size)))
     buffer = ctypes.create_string_buffer(size.value)
-    _check(fill(program, buffer))  # type: ignore[operator]
-    return buffer.value.decode("utf-8", "replace")
+    _check(library[f"nvrtcGet{what}"](program, buffer))
+    return buffer.raw

@@ -68,6 +68,7 @@ def capabilities(device: Any) -> Capabilities:
         local_memory=int(device.local_mem_size),
         units=int(device.max_compute_units),
         recursion=False,
+        bases=True,
     )
 
 
