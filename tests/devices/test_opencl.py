@@ -3,23 +3,29 @@ goes wrong. Needs an OpenCL device; PoCL is one."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pyopencl as cl
 import pytest
 
+from osprey_py.backends.c.dialects import OPENCL
 from osprey_py.backends.c.driver import Programs
+from osprey_py.backends.c.kernels import Text
+from osprey_py.backends.c.launches import Compiled
 from osprey_py.backends.c.product import Tile
 from osprey_py.backends.host import HostBackend
 from osprey_py.backends.opencl import OpenCLBackend, backend
-from osprey_py.backends.protocol import DeviceError, Kind, Refused, Storage, Unusable
+from osprey_py.backends.protocol import DeviceError, Kind, Refused, Step, Storage, Unusable
 from osprey_py.cli.main import main
 from osprey_py.conformance import suite
-from osprey_py.conformance.cases import cases
+from osprey_py.conformance.cases import Case, cases
 from osprey_py.conformance.compare import difference
 from osprey_py.graph.runtime import Runtime
 from osprey_py.kernel.ir import FLOAT, Kernel, Node, index, load
+from tests import snapshots
+from tests.training.support import text as words
 
 ROOT = Path(__file__).parent.parent.parent
 TILES = [
@@ -120,8 +126,6 @@ def test_a_driver_that_fails_is_one_sentence(
 
 
 def test_a_text_that_is_no_c(device: OpenCLBackend) -> None:
-    from osprey_py.backends.c.kernels import Text
-
     with pytest.raises(DeviceError, match=r"its compiler refuses a kernel: .*error:"):
         device.device.programs.function(Text("__kernel void launch( {", ()))
 
@@ -187,21 +191,17 @@ def test_data_of_the_host_is_brought_once(device: OpenCLBackend) -> None:
 
 def test_programs_are_the_same_text_each_time(device: OpenCLBackend) -> None:
     """So that a driver finds in its cache what it compiled in an earlier process."""
-    texts = [[c.text.source for c in _compiled(device)] for _ in range(2)]
+    texts = [[c.text.source for c in _compiled(device) if c.text is not None] for _ in range(2)]
     assert texts[0] == texts[1] and len(texts[0]) > 50
 
 
-def _compiled(device: OpenCLBackend) -> list[object]:
-    from osprey_py.backends.protocol import Step
+def _compiled(device: OpenCLBackend) -> list[Compiled]:
+    return [_compile(device, c) for c in cases() if c.kernel is not None and not c.kernel.functions]
 
-    made = []
-    for case in cases():
-        if case.kernel is None or case.kernel.functions:
-            continue
-        output = Storage(Kind.F64, np.empty(0))
-        step = Step(case.op, case.kernel, case.inputs, case.uniforms, case.n, output, None)
-        made.append(device.compile(case.op, case.kernel, tuple(s.kind for s in case.inputs), step))
-    return made
+
+def _compile(device: OpenCLBackend, case: Case) -> Compiled:
+    step = Step(case.op, case.kernel, case.inputs, case.uniforms, case.n, Storage(Kind.F64, np.empty(0)), None)
+    return device.compile(case.op, case.kernel, tuple(s.kind for s in case.inputs), step)
 
 
 def test_verify_device(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -218,10 +218,6 @@ def test_verify_device(capsys: pytest.CaptureFixture[str], tmp_path: Path, monke
     function = Programs.function
 
     def wrong(self: Programs, text: object) -> object:
-        from dataclasses import replace
-
-        from osprey_py.backends.c.kernels import Text
-
         assert isinstance(text, Text)
         return function(self, replace(text, source=text.source.replace("canonical(acc", "canonical(1e-15 + acc")))
 
@@ -230,6 +226,38 @@ def test_verify_device(capsys: pytest.CaptureFixture[str], tmp_path: Path, monke
     told = capsys.readouterr()
     assert "error[E0507]: device `opencl`: scan `" in told.err and "differs: element 0: host 0x" in told.err
     assert "x.osp:3:15" in told.err
+
+
+def test_a_training_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """D3: every loss of a small GPT's first steps, to the last bit."""
+    text = tmp_path / "text.txt"
+    text.write_text(words(3000), encoding="utf-8")
+    sizes = "--steps 4 --batch 2 --context 16 --width 16 --heads 2 --layers 1 --characters 5 --windows 2".split()
+    logs = []
+    for device in ("host", "opencl"):
+        log = tmp_path / device
+        command = ["train", str(ROOT / "examples/shakespeare/gpt.osp"), "--data", str(text), *sizes]
+        assert main([*command, "--device", device, "--log", str(log)]) == 0
+        logs.append(log.read_bytes())
+    assert logs[0] == logs[1] and logs[0].count(b"trainHex") == 4
+
+
+SOURCES = {
+    "product": "product 13x64x17",
+    "collatz": "a loop",
+    "scan": "a scan that overflows",
+    "fibonacci": "a fold that overflows, recovered",
+    "gather": "gather beyond the ends, 5",
+}
+
+
+@pytest.mark.parametrize("name", SOURCES)
+def test_the_text_of_a_kernel(name: str, device: OpenCLBackend) -> None:
+    """What a person reads who asks what the device was given."""
+    case = next(c for c in cases() if c.name == SOURCES[name])
+    text = _compile(device, case).text
+    assert text is not None
+    snapshots.check(text.source[len(OPENCL.head) :], Path(__file__).parent / "texts" / f"{name}.cl")
 
 
 def test_devices_shows_it(capsys: pytest.CaptureFixture[str]) -> None:

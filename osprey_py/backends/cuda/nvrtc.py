@@ -1,8 +1,8 @@
 """CUDA C becomes PTX or machine code, by NVRTC; it needs no graphics processor.
 
 Comes in: the text of a program and the architecture. Goes out: either, or a `DeviceError` with the compiler's first
-complaint. The library is the wheel `nvidia-cuda-nvrtc-cu12`'s, or the system's. Options: contraction off for the whole text,
-beside operations that never contract; subnormals kept; division and sqrt rounded as IEEE says.
+complaint. The library is the wheel `nvidia-cuda-nvrtc-cu12`'s, or the system's. Options: contraction off for the whole
+text, beside operations that never contract; subnormals kept; division and sqrt rounded as IEEE says.
 """
 
 from __future__ import annotations
