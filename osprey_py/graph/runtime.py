@@ -15,6 +15,7 @@ import numpy as np
 
 from osprey_py.backends.protocol import KIND_OF, Backend, DeviceError, Kind, Scalar, Storage
 from osprey_py.graph.buffer import Buffer, Memory, Node, NodeOp
+from osprey_py.graph.cut import Cut, cut
 from osprey_py.graph.fuse import Fuser
 from osprey_py.graph.kernels import ADD, IOTA, slice_kernel
 from osprey_py.graph.locate import WRONG, LaunchFault, first_fault
@@ -85,7 +86,7 @@ class Runtime:
         self._listed: list[Node] = []
         self._keeping = plans
         self._in_place = in_place
-        self._plans: dict[Any, Plan] = {}
+        self._plans: dict[Any, Plan | Cut] = {}
         self.engine = Engine(backend)
 
     # --- launches ---------------------------------------------------------------------------------------
@@ -256,7 +257,6 @@ class Runtime:
         graph = pending(targets)
         if not graph.nodes:
             return
-        self.stats.forces += 1
         plan = self._plans.get(graph.key)
         if plan is None:
             plan = self._plan(graph)
@@ -264,6 +264,14 @@ class Runtime:
                 del self._plans[next(iter(self._plans))]
             if self._keeping:
                 self._plans[graph.key] = plan
+        if isinstance(plan, Cut):
+            first = [graph.nodes[p] for p in plan.first]
+            del graph  # its lists count as somebody who holds the nodes
+            self.force(first)
+            del first
+            self.force(targets)
+            return
+        self.stats.forces += 1
         self.stats.steps += plan.steps
         if not plan.run(graph.nodes, graph.externals, self.engine, self.profile):
             fault = first_fault([*self._listed, *targets], self.backend, self.engine.compiled)
@@ -319,10 +327,13 @@ class Runtime:
         self._order = order + 1
         return order
 
-    def _plan(self, graph: Pending) -> Plan:
-        self.stats.planned += 1
+    def _plan(self, graph: Pending) -> Plan | Cut:
         begun = 0.0 if self.profile is None else self.profile.clock()
         shape = shape_of(graph)
+        parts = cut(shape, [x.length * x.kind.itemsize for x in graph.externals])
+        if parts is not None:
+            return parts
+        self.stats.planned += 1
         plan = make_plan(shape, self.fuser.fuse(shape, graph.nodes), tuple(n.type for n in graph.nodes), self._in_place)
         if self.profile is not None:
             self.profile.planned(plan, graph.nodes, self.profile.clock() - begun)
