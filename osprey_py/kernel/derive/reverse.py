@@ -61,6 +61,8 @@ class Backward:
         self.s = subject
         self.positive = positive
         self.conditions = Conditions()
+        self.end: Key = subject.kernel.result.serial + 1, 0
+        """Where the result is read."""
         self.waiting: dict[Node, list[Contribution]] = {}
         self.reads: list[Read] = []
         self.known: dict[Bound, Node] = {}
@@ -77,7 +79,7 @@ class Backward:
         if acc is not None and along is not None:
             self.known[acc] = self.before(acc)
         value = adjoint if along is None else along.read()
-        self.contribute(kernel.result, (kernel.result.serial + 1, 0), (), None, value)
+        self.contribute(kernel.result, self.end, (), None, value)
         self.within(None)
         if acc is not None and along is not None and (found := self.take(acc, ())) is not None:
             when, x = found
@@ -202,10 +204,13 @@ class Backward:
             case "proj" | "var":
                 pass  # The fold takes it.
             case op:
+                # What is read as the result alone is the result, wherever it contributes.
+                chosen_last = [c.key for c in self.waiting[node]] == [self.end]
                 found = self.total(node, s.path[node])
                 assert found is not None
                 when, adjoint = found
-                parts = RULES[op](adjoint, tuple(map(self.value, node.args)), self.value(node))
+                y = self.result() if chosen_last else self.value(node)
+                parts = RULES[op](adjoint, tuple(map(self.value, node.args)), y)
                 chosen = self.settled.get(node)
                 for k, (a, part) in enumerate(zip(node.args, parts, strict=True)):
                     if chosen is not None:
@@ -256,6 +261,9 @@ class Backward:
         """Forget what came since the mark, which can be gone back to once."""
         self.waiting, self.reads = mark  # type: ignore[misc]
 
+    def result(self) -> Node:
+        return Node("load", self.s.kernel.type, (index(),), Result())
+
     def count(self, fold: Node) -> Node:
         """How many steps a fold has."""
         return self.at(self.s.count(fold), fold)
@@ -263,7 +271,7 @@ class Backward:
     def value(self, node: Node) -> Node:
         """What a node of the kernel is where it was written: accumulators are what is known of them."""
         if node is self.s.kernel.result and self.s.kernel.acc is not None:
-            return Node("load", node.type, (index(),), Result())
+            return self.result()
         return self.at(self.s.values[node], node)
 
     def at(self, value: Node, node: Node) -> Node:

@@ -11,8 +11,9 @@ import pytest
 from osprey_py.backends.oracle import OracleBackend
 from osprey_py.kernel.derive.derive import recipe
 from osprey_py.kernel.derive.folds import adds, keeps
+from osprey_py.kernel.derive.recipe import Input
 from osprey_py.kernel.derive.subject import look
-from osprey_py.kernel.ir import FLOAT, INT, Bound, Kernel, Node, const, fold, index, load, var
+from osprey_py.kernel.ir import FLOAT, INT, Bound, Kernel, Node, const, fold, index, load, select, var
 from osprey_py.source.diagnostic import OspreyError
 from tests.gradient.literal_compare import judged, program
 from tests.kernel.building import op
@@ -180,3 +181,12 @@ def test_the_value_of_a_kernel_is_read_where_it_is() -> None:
     result = buffer([0.5, 0.0])  # not tanh: to be seen
     ((_, found),) = subtotals("map", kernel, (0,), inputs, (), 2, result, buffer([1.0, 1.0]))
     assert np.array_equal(found, [0.75, 1.0])
+    # So does exp where it is what an `if` chooses: nothing of x is needed.
+    x = load(0, FLOAT, index())
+    chosen = Kernel((FLOAT,), (), select(op("lt", op("tofloat", index()), const(0.5)), op("exp", x), const(7.0)))
+    ((_, found),) = subtotals("map", chosen, (0,), inputs, (), 2, result, buffer([1.0, 1.0]))
+    assert np.array_equal(found, [0.5, 0.0])
+    assert all(Input(0) not in m.inputs for m in recipe("map", chosen, (0,), (2,), (), 2).makes)
+    # Not where something else reads it too.
+    again = Kernel((FLOAT,), (), op("fmul", exp := op("exp", x), exp))
+    assert any(Input(0) in m.inputs for m in recipe("map", again, (0,), (2,), (), 2).makes)
