@@ -67,7 +67,7 @@ def _recipe(
     iotas: tuple[int, ...],
 ) -> Recipe:
     derivative = _derivative(op, kernel, active, iotas)
-    if not derivative.subject.loads:
+    if derivative is None or not derivative.subject.loads:
         return Recipe((), ())
     if n <= 0:
         return _nothing(derivative, lengths)
@@ -125,12 +125,13 @@ class _Derivative:
 
 
 @lru_cache(maxsize=4096)
-def _derivative(op: str, kernel: Kernel, active: tuple[int, ...], iotas: tuple[int, ...]) -> _Derivative:
+def _derivative(op: str, kernel: Kernel, active: tuple[int, ...], iotas: tuple[int, ...]) -> _Derivative | None:
+    """None of a kernel that reads no active slot."""
+    roots = (*kernel.roots, *(r for f in kernel.functions for r in f.results))
+    if not any(x.op == "load" and x.type is FLOAT and x.attr in active for x in walk(roots)):
+        return None
     if kernel.general:
-        roots = (*kernel.roots, *(r for f in kernel.functions for r in f.results))
-        if any(x.op == "load" and x.type is FLOAT and x.attr in active for x in walk(roots)):
-            raise refuse_loop(kernel)
-        active = ()
+        raise refuse_loop(kernel)
     return _Derivative(counted(kernel, iotas) if iotas else kernel, active)
 
 
