@@ -172,7 +172,8 @@ class _Simplifier:
             if not fixed:
                 break
             kept -= fixed
-            done: dict[Node, Node] = {}
+            # What does not change is left alone: it may be read elsewhere, and a fold must not become two.
+            done = {x: x for x in walk((*inits, *nexts))}
             known_now = instantiate(nexts, {attr.accs[j]: inits[j] for j in fixed})
             nexts = tuple(rewrite(x, self.rule, done) for x in known_now)
         read = self.read.get(old, set(range(k)))

@@ -189,3 +189,16 @@ def test_a_count_that_faulted_runs_no_turns() -> None:
     (folded,) = (n for n in walk(lowered.roots) if n.op == "fold")
     assert folded.args[0].op == "select"
     assert elements(launch(Kernel((), (INT,), lowered.result), [], (1,))) == [0]
+
+
+def test_a_fold_that_is_read_inside_and_outside_another_stays_one() -> None:
+    """The outer fold loses an accumulator, and what its step shares with the rest of the kernel is not made anew."""
+    i, j, a, kept, same = Bound(INT), Bound(INT), Bound(FLOAT), Bound(FLOAT), Bound(FLOAT)
+    guard = select(op("eq", length(0), const(0)), const(False), op("lt", X, const(5)))
+    (inner,) = fold(length(0), i, (a,), (select(guard, const(2.0), const(1.0)),), (op("fmul", var(a), const(3.0)),))
+    outer, never = fold(length(0), j, (kept, same), (const(0.0), const(5.0)), (inner, var(same)))
+    lowered = lower(Kernel((INT,), (INT,), op("fadd", op("fadd", inner, outer), never)))
+    simple = simplify(lowered)
+    verify(simple)
+    assert len([n for n in walk(simple.roots) if n.op == "fold"]) == 2
+    assert elements(launch(Kernel((INT,), (INT,), simple.result), [storage([7, 7], Kind.I64)], (1,))) == [41.0]
