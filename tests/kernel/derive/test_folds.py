@@ -1,4 +1,4 @@
-"""Every kind of fold and scan against the gradient by the book, on oracle and host, to the byte (G3, G5, G6)."""
+"""Sites, every kind of fold, scans: against the gradient by the book, on oracle and host, to the byte (G2, G3, G5, G6)."""
 
 from __future__ import annotations
 
@@ -29,6 +29,10 @@ def rows(n: int, count: str, first: str, step: str, after: str = "v") -> str:
 
 
 PROGRAMS = {
+    "sites, the last first": "total(gpuMap(p.x, fn(v) => v * 1.0 + v * 1e17 - v * 1e17))",
+    "sites in steps": rows(2, "3", "0.0", "let v = at(p.x, r)\n s + v * at(p.y, 0) + v * 1e17 - v * 1e17"),
+    "what was chosen, read twice": "total(gpuMap(p.x, fn(v) => { let u = v > 0.0 ? v : 0.5\n"
+    " u * 1.0 + u * 1e17 - v * 1e17 }))",
     "sum": rows(2, "3", "0.0", "s + at(p.x, r * 3 + k) * at(p.y, k)", "exp(v)"),
     "sum of differences": rows(2, "3", "at(p.y, r)", "s - at(p.x, r * 3 + k)", "v * v"),
     "sum of some": rows(2, "3", "0.0", "let a = at(p.x, r * 3 + k)\n a > 0.0 ? s + a * a : s", "v * v"),
