@@ -17,8 +17,9 @@ from osprey_py.backends.protocol import Kind
 class Dialect:
     """head: begins every text. kernel, function: what a definition of one begins with. memory, constant, local: the
     qualifiers of device memory, constant tables and memory that a work-group shares. item: the index of a work-item
-    in a launch, of 64 bits; local_item, group: templates of its place in the group and the group's, by dimension.
-    barrier: all of a group have come so far. arithmetic: templates of the float operations."""
+    in a launch, of 64 bits; local_item, group: templates of its place in the group and the group's, along one of the axes.
+    barrier: all of a group have come so far. group_size: template of an entry's promise. arithmetic: templates of the float
+    operations."""
 
     name: str
     head: str
@@ -30,9 +31,9 @@ class Dialect:
     item: str
     local_item: str
     group: str
+    axes: tuple[str, str, str]
     barrier: str
     group_size: str
-    unroll: str
     arithmetic: dict[str, str] = field(default_factory=dict)
 
     def operation(self, op: str) -> str | None:

@@ -30,9 +30,9 @@ OPENCL = Dialect(
     item="(i64)get_global_id(0)",
     local_item="(int)get_local_id({})",
     group="(i64)get_group_id({})",
+    axes=("0", "1", "2"),
     barrier="barrier(CLK_LOCAL_MEM_FENCE);",
     group_size="__attribute__((reqd_work_group_size({}, {}, 1)))",
-    unroll="#pragma unroll",
     arithmetic={
         "fadd": "({0} + {1})",
         "fsub": "({0} - {1})",
@@ -68,9 +68,9 @@ CUDA = Dialect(
     item="(i64)blockIdx.x * blockDim.x + threadIdx.x",
     local_item="(int)threadIdx.{}",
     group="(i64)blockIdx.{}",
+    axes=("x", "y", "z"),
     barrier="__syncthreads();",
     group_size="__launch_bounds__({0} * {1})",
-    unroll="#pragma unroll",
     arithmetic={
         "fadd": "__dadd_rn({0}, {1})",
         "fsub": "__dsub_rn({0}, {1})",

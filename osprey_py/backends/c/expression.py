@@ -52,8 +52,7 @@ class Names:
 
 
 class Writer:
-    """Writes the blocks of one kernel. tables: the constant tables it needs, as C, by their values. sound: loads that
-    are known to be in range."""
+    """Writes the blocks of one kernel. tables: the names of the constant tables that it needs."""
 
     def __init__(
         self,
@@ -63,14 +62,12 @@ class Writer:
         kinds: tuple[Kind, ...],
         names: Names,
         tables: dict[tuple[Ty, tuple[int | float, ...]], str],
-        sound: frozenset[Node] = frozenset(),
     ) -> None:
         self.dialect = dialect
         self.made = made
         self.kinds = kinds
         self.names = names
         self.tables = tables
-        self.sound = sound
         self.expression: dict[Node, str] = {}
         self.bound: dict[Bound, str] = {}
         self.results: dict[Node, tuple[str, ...]] = {}
@@ -205,7 +202,7 @@ class Writer:
                 return f"length{attr}"
             case "load":
                 assert isinstance(attr, int)
-                return self.load(attr, _bare(args[0]), sound=node in self.sound)
+                return f"read_{self.kinds[attr].value}(slot{attr}, length{attr}, {_bare(args[0])})"
             case "inrange":
                 return f"((u64)({_bare(args[0])}) < (u64)length{attr})"
             case "table":
@@ -217,14 +214,6 @@ class Writer:
         template = self.dialect.operation(op)
         assert template is not None, op
         return template.format(*(map(_bare, args) if "(" in template[1:] else args))
-
-    def load(self, slot: int, at: str, *, sound: bool) -> str:
-        """The element of a slot at a place."""
-        kind = self.kinds[slot]
-        if not sound:
-            return f"read_{kind.value}(slot{slot}, length{slot}, {at})"
-        element = f"slot{slot}[{at}]"
-        return element if kind in (Kind.F64, Kind.I64) else f"from_{kind.value}({element})"
 
 
 def indented(lines: Sequence[str]) -> list[str]:

@@ -14,7 +14,7 @@ from osprey_py.backends.c.expression import C_TYPE, Names, Writer, indented, lit
 from osprey_py.backends.c.places import places
 from osprey_py.backends.protocol import KIND_OF, Kind
 from osprey_py.kernel.faults import Lowered
-from osprey_py.kernel.ir import FLOAT, Node, Ty
+from osprey_py.kernel.ir import FLOAT, Ty
 
 ENTRY = "launch"
 """The name of the function that is launched."""
@@ -42,13 +42,13 @@ def program(dialect: Dialect, body: str, tables: Tables) -> str:
     return "\n".join(part for part in parts if part)
 
 
-def elementwise(dialect: Dialect, kernel: Lowered, kinds: tuple[Kind, ...], sound: frozenset[Node]) -> Text:
+def elementwise(dialect: Dialect, kernel: Lowered, kinds: tuple[Kind, ...]) -> Text:
     """One item an element: output[i] = the result at i."""
     tables: Tables = {}
     names = Names()
     roots = tuple(n for n in (kernel.result, kernel.fault) if n is not None)
     made = places(roots)
-    writer = Writer(dialect, made, roots, kinds, names, tables, sound)
+    writer = Writer(dialect, made, roots, kinds, names, tables)
     lines = [
         *_slots(dialect, kernel, kinds),
         f"const i64 i = {dialect.item};",

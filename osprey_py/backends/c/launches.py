@@ -88,9 +88,7 @@ class Compiled:
         if lowered is not None:
             ready = prepare(lowered)
             self.text = (
-                scan(device.dialect, ready, kinds)
-                if op == "scan"
-                else elementwise(device.dialect, ready, kinds, frozenset())
+                scan(device.dialect, ready, kinds) if op == "scan" else elementwise(device.dialect, ready, kinds)
             )
             if op == "map":
                 self._candidates = candidates(lowered)

@@ -75,8 +75,7 @@ def product(dialect: Dialect, variant: Variant, tile: Tile) -> Text:
 def _lines(dialect: Dialect, v: Variant, tile: Tile) -> list[str]:
     rows, columns, depth = tile.rows, tile.columns, tile.depth
     down, across = tile.each
-    horizontal, vertical = ("x", "y") if dialect.name == "cuda" else ("0", "1")
-    batch_axis = "z" if dialect.name == "cuda" else "2"
+    horizontal, vertical, batch_axis = dialect.axes
     local = dialect.local
     lines = [
         f"{local} f64 a[{depth}][{rows}], b[{depth}][{columns}];",
