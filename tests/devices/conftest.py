@@ -1,4 +1,4 @@
-"""The tests of OpenCL want a device. Where there is none they are not collected, and the report says so at its head;
+"""The tests of OpenCL want a device. Where there is none they are not collected, and the report says so at its end;
 `.ci/run` installs PoCL and insists on one."""
 
 from __future__ import annotations
@@ -28,5 +28,6 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     return True if collection_path.name in NEED_OPENCL and missing() else None
 
 
-def pytest_report_header(config: pytest.Config) -> str:
-    return f"OpenCL: not tested, for {missing()} (docs/backends.md)" if missing() else "OpenCL: tested"
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    if missing():
+        terminalreporter.write_line(f"OpenCL was not tested: {missing()} (docs/backends.md)")

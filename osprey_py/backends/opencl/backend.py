@@ -26,6 +26,7 @@ CPU_TILES = (Tile((1, 2), (1, 16), 64), Tile((2, 2), (4, 16), 64))
 GPU_TILES = (Tile((1, 64), (1, 2), 16), Tile((16, 16), (4, 4), 16))
 """A tile for few rows, and one for many."""
 
+_REMEDY = "install the driver of your device, or PoCL, which runs on processors: apt-get install pocl-opencl-icd"
 _NEEDED = ("DENORM", "INF_NAN", "ROUND_TO_NEAREST")
 
 
@@ -81,15 +82,10 @@ def _devices() -> list[Any]:
             warnings.simplefilter("ignore")
             found = [device for platform in cl.get_platforms() for device in platform.get_devices()]
     except cl.Error as error:
-        raise Unusable(
-            f"there is no OpenCL platform ({failed(error).text})",
-            "install the driver of your device, or PoCL, which runs on processors: apt-get install pocl-opencl-icd",
-        ) from None
+        none = "PLATFORM_NOT_FOUND" in str(error)
+        raise Unusable("there is no OpenCL platform" if none else failed(error).text, _REMEDY) from None
     if not found:
-        raise Unusable(
-            "no OpenCL platform has a device",
-            "install the driver of your device, or PoCL, which runs on processors: apt-get install pocl-opencl-icd",
-        )
+        raise Unusable("no OpenCL platform has a device", _REMEDY)
     return sorted(found, key=lambda d: not d.type & cl.device_type.GPU)
 
 
