@@ -41,6 +41,7 @@ from osprey_py.graph.kernels import (
     SPREAD,
     constant_kernel,
     count_kernel,
+    row_kernel,
 )
 from osprey_py.graph.stand_ins import TapeFloat, split
 from osprey_py.graph.symbols import concrete
@@ -51,6 +52,9 @@ from osprey_py.source.diagnostic import Label, OspreyError
 from osprey_py.source.span import NO_SPAN, Span
 
 Int = Any
+
+ROW = 32
+"""Floats of the host that one launch puts side by side."""
 
 
 def backward(runtime: Any, entries: list[Entry], result: Value) -> None:
@@ -213,11 +217,14 @@ class _Backward:
         taken = [value.take() for value in e.results]
         if all(adjoint is None for adjoint, _ in taken):
             return
+        runtime = self.runtime
+        zero = runtime.map(constant_kernel(0.0), (), (), 1)
+        parts = [zero if adjoint is None else adjoint for adjoint, _ in taken]
         whole: Buffer | None = None
-        zero = self.runtime.map(constant_kernel(0.0), (), (), 1)
-        for adjoint, _ in taken:
-            part = zero if adjoint is None else adjoint
-            whole = part if whole is None else self.runtime.concat(whole, part)
+        for begin in range(0, len(parts), ROW):
+            some = tuple(parts[begin : begin + ROW])
+            row = runtime.map(row_kernel(len(some)), some, (), len(some))
+            whole = row if whole is None else runtime.concat(whole, row)
         assert whole is not None
         self.add(e.source, whole, all(exact for adjoint, exact in taken if adjoint is not None))
 

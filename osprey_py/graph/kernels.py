@@ -102,6 +102,15 @@ PLACED = _placed()
 
 
 @cache
+def row_kernel(count: int) -> Kernel:
+    """Element k is the one element of slot k."""
+    result = load(count - 1, FLOAT, const(0))
+    for k in reversed(range(count - 1)):
+        result = select(Node("eq", BOOL, (index(), const(k))), load(k, FLOAT, const(0)), result)
+    return Kernel((FLOAT,) * count, (), result, name="row")
+
+
+@cache
 def count_kernel(kept: Kernel) -> Kernel:
     """A scan: how many of the elements up to this one a filter keeps. It cannot fault where the filter did not."""
     lowered = lower(kept)
