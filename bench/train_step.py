@@ -52,14 +52,14 @@ BY = {"by hand": ["--by", "hand"], "by language": ["--by", "language"]}
 
 
 def prompt(tokens: int, weights: Path) -> str:
-    """A prompt of at least so many tokens; the usual one for five."""
+    """The usual prompt, made longer to about so many tokens where it has fewer."""
     sys.path.insert(0, str(ROOT))
     from reference import Tokenizer
 
     tokenizer, text = Tokenizer(weights / "merges.txt"), PROMPT
     while len(tokenizer.encode(text)) < tokens:
         text += LONGER
-    while len(tokenizer.encode(text)) > max(tokens, 5):
+    while text != PROMPT and len(tokenizer.encode(text)) > tokens:
         text = text.rsplit(" ", 1)[0]
     return text
 
