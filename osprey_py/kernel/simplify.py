@@ -176,9 +176,10 @@ class _Simplifier:
             done = {x: x for x in walk((*inits, *nexts))}
             known_now = instantiate(nexts, {attr.accs[j]: inits[j] for j in fixed})
             nexts = tuple(rewrite(x, self.rule, done) for x in known_now)
-        read = self.read.get(old, set(range(k)))
+        # A first value that may fault keeps its accumulator, and what that one's step reads.
+        read = self.read.get(old, set(range(k))) | {j for j in kept if not self.droppable(inits[j])}
         needed = read if kept <= read else self._needed(attr.accs, nexts, read)
-        order = [j for j in sorted(kept) if j in needed or not self.droppable(inits[j])]
+        order = [j for j in sorted(kept) if j in needed]
         if len(order) == k:
             made = rebuild(old, args)
         elif order:

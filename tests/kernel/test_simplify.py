@@ -168,6 +168,15 @@ def test_a_fold_of_which_only_what_never_changes_is_read_still_faults() -> None:
         elements(launch(simple, [storage([0], Kind.I64)]))
 
 
+def test_an_accumulator_kept_for_its_first_value_keeps_what_it_reads() -> None:
+    k, accs = Bound(INT), (Bound(INT), Bound(INT), Bound(INT))
+    inits = (const(0), const(1), op("quot", const(1), length(0)))
+    results = fold(length(0), k, accs, inits, (const(5), op("wadd", var(accs[1]), const(1)), var(accs[1])))
+    simple = simplify(Kernel((INT,), (), results[0]))
+    verify(simple)
+    assert elements(launch(simple, [storage([0], Kind.I64)])) == [5]
+
+
 def test_a_proven_fold_loses_its_fault_bit() -> None:
     """What faults.py adds goes when the step's bit is false after all: matchers see the plain fold."""
     k, acc = Bound(INT), Bound(INT)
