@@ -47,7 +47,7 @@ fn loss(p: Parameters) -> float = crossEntropy(whole(p, 2), prompt)
 """Two layers of width 4, two heads, eleven tokens; one of them stands twice in the prompt."""
 
 SMALL = f"""{GPT}
-let prompt = [84, 104, 101, 257, 44, 101, 257, 300, 84, 7]
+let prompt = [84, 104, 101, 257, 44, 101, 257, 299, 84, 7]
 fn loaded() -> Model = match load("FOLDER") {{
     Success {{ value: m }} => m
     Error {{ message: _ }} => exit(1)
@@ -56,7 +56,8 @@ let model = loaded()
 let heads = model.heads
 let point = parameters(model)
 fn loss(p: Parameters) -> float = crossEntropy(whole(p, heads), prompt)
-""".replace("FOLDER", str(EXAMPLE / "small"))
+"""
+"""The model of FOLDER, which is to be replaced."""
 
 BY_HAND = """({
     let (value, g) = lossAndGradient(HERE, prompt)
