@@ -9,13 +9,14 @@ RATE ?= 0.0001
 WEIGHTS ?=
 export PROMPT TOKENS RATE WEIGHTS
 
-.PHONY: help gpt2 gpt2-train gpt2-weights gpt2-verify test lint clean
+.PHONY: help gpt2 gpt2-train gpt2-weights gpt2-verify gpt2-small test lint clean
 
 help:
 	@echo 'make gpt2 PROMPT="The capital of France is" TOKENS=20   generate text'
 	@echo 'make gpt2-train PROMPT="The capital of France is"       one training step, every gradient'
 	@echo 'make gpt2-weights                                       download the 124M weights (548 MB)'
 	@echo 'make gpt2-verify [WEIGHTS=DIR]                          compare with reference.py, byte for byte'
+	@echo 'make gpt2-small                                         train the small model anew (10 minutes)'
 	@echo 'make test                                               run every test'
 	@echo 'make lint                                               style and types'
 
@@ -42,6 +43,11 @@ gpt2-weights: $(VENV)/.installed
 
 gpt2-verify: $(VENV)/.installed
 	@PYTHON=$(BIN)/python OSPREY=$(BIN)/osprey sh bench/verify.sh
+
+# The model in examples/gpt2/small, byte for byte. What was trained is kept and gone on from.
+gpt2-small: $(VENV)/.installed
+	$(BIN)/osprey train examples/gpt2/small.osp --checkpoint build/gpt2-small --resume
+	$(BIN)/osprey run examples/gpt2/export.osp --checkpoint build/gpt2-small --to examples/gpt2/small
 
 test: $(VENV)/.installed-test
 	$(BIN)/python -m pytest

@@ -10,6 +10,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from bench.make_gpt2_weights import shapes
+from osprey_py import CONTRACT_VERSION
 from osprey_py.backends.host import HostBackend
 from osprey_py.cli.main import main as osprey
 from osprey_py.eval.values import Record, field
@@ -18,7 +19,7 @@ from osprey_py.kernel.ir import INT
 from osprey_py.training.checkpoint import Checkpoint
 from osprey_py.training.program import TrainingProgram, load_training_program
 from reference import Tokenizer, byte_chars, split_words
-from tests.gpt2.support import PROGRAM, ROOT, captured, run_program
+from tests.gpt2.support import PROGRAM, ROOT, SHAKESPEARE, SMALL, captured, digest, run_program
 
 FOLDER = PROGRAM.parent
 TINY = "--batch 2 --context 8 --merges 20 --width 8 --heads 2 --layers 2 --warmup 1 --written 5".split()
@@ -138,3 +139,41 @@ def test_what_is_no_checkpoint_is_said(tmp_path: Path) -> None:
     assert run.code == 1 and "checkpoint.safetensors" in run.error and run.error.count("\n") == 1
     run = run_program("--checkpoint", str(tmp_path), program=FOLDER / "export.osp")
     assert (run.code, run.error) == (2, "export: There are --checkpoint DIR and --to FOLDER.\n")
+
+
+SHIPPED = {
+    "config.json": "117aa3ac9ff21c3c7f7e3c753bc5f40bd12b12f32f831be1784b8cdf45b7d0ee",
+    "merges.txt": "81853cb350cc7ba7240f0ac3988612e4aa4c707e44fa5c0dc50966b4adb9e2d0",
+    "model.safetensors": "2845687c93b1c4eb464066e1aef7bea64d4690027aeadae741849937f03232ab",
+}
+"""SHA-256 of what `make gpt2-small` makes in ten minutes, under version 1 of the contract."""
+
+
+def test_the_small_model_is_shipped_as_it_was_trained() -> None:
+    assert CONTRACT_VERSION == "1"
+    assert {path.name: digest(path) for path in SMALL.iterdir()} == SHIPPED
+    assert sum(path.stat().st_size for path in SMALL.iterdir()) < 2_000_000
+    readme = (FOLDER / "README.md").read_text("utf-8")
+    assert SHIPPED["model.safetensors"] in readme and SHIPPED["merges.txt"] in readme
+
+
+def test_the_merges_that_are_shipped_are_those_of_the_training_part(program: TrainingProgram) -> None:
+    """Where Tiny Shakespeare has been fetched; the first ones are near to those of its beginning anyway."""
+    shipped = (SMALL / "merges.txt").read_text("utf-8").splitlines()[1:]
+    assert len(shipped) == 255
+    if SHAKESPEARE.exists():
+        text = SHAKESPEARE.read_text("utf-8")
+        assert list(field(program.learn(program.options(), text[: len(text) * 9 // 10]), "merges")) == shipped
+    else:
+        assert len({*shipped[:100]} & {*learned(corpus(), 100)}) > 60
+
+
+def test_the_small_model_has_learned(program: TrainingProgram) -> None:
+    """Its loss on verse is half of what it would be without a guess, ln 512 = 6.24, and it goes on like a play."""
+    verse = "First Citizen:\nBefore we proceed any further, hear me speak.\n\nAll:\nSpeak, speak."
+    run = run_program("--weights", str(SMALL), "--prompt", verse, "--steps", "0", program=FOLDER / "descend.osp")
+    assert (run.code, run.error) == (0, "")
+    assert float(run.out.split()[2]) < 3.4
+    run = run_program("--weights", str(SMALL), "--prompt", "KING RICHARD III:\n", "--tokens", "60")
+    speakers = [line for line in run.out.split("\n")[5:] if line.endswith(":")]
+    assert len(speakers) >= 1 and all(line == line.upper() or line.istitle() for line in speakers)
