@@ -30,7 +30,7 @@ from osprey_py.kernel.ir import (
     var,
     walk,
 )
-from osprey_py.kernel.scopes import binds
+from osprey_py.kernel.scopes import binds, body
 
 Rule = Callable[[Node, tuple[Node, ...]], Node | None]
 """(node, its new operands) -> what it becomes, or None to keep it with the new operands."""
@@ -140,12 +140,40 @@ def _merged(keys: Sequence[Hashable]) -> tuple[list[int], tuple[int, ...]]:
 
 
 def instantiate(roots: Sequence[Node], values: Mapping[Bound, Node]) -> tuple[Node, ...]:
-    """The roots with variables replaced. What reads them is copied, its folds and loops with variables of their own;
-    the rest is shared with the original."""
+    """The roots with variables replaced where they are free. What reads them is copied, its folds and loops with variables
+    of their own; the rest is shared with the original."""
+    roots = _unshadowed(roots, values)
     copied = moving(roots, lambda node: node.op == "var" and node.attr in values)
     rule = _renewing(dict(values))
     done: dict[Node, Node] = {node: node for node in walk(roots) if node not in copied}
     return tuple(rewrite(root, rule, done) for root in roots)
+
+
+def _unshadowed(roots: Sequence[Node], values: Mapping[Bound, Node]) -> Sequence[Node]:
+    """The roots with new variables in the folds and loops that bind one of those to be replaced: there they mean
+    something else."""
+    done: dict[Node, Node] = {}
+    for node in walk(roots):
+        own = {b: var(Bound(b.type, b.name)) for b in binds(node) if b in values}
+        if not own:
+            continue
+        inside = body(node)
+        args = (*node.args[: len(node.args) - len(inside)], *instantiate(inside, own))
+        attr = node.attr
+        if isinstance(attr, FoldAttr):
+            attr = FoldAttr(_renamed(attr.index, own), tuple(_renamed(a, own) for a in attr.accs))
+        elif isinstance(attr, LoopAttr):
+            attr = LoopAttr(tuple(_renamed(v, own) for v in attr.vars))
+        done[node] = Node(node.op, node.type, args, attr, node.site)
+    if not done:
+        return roots
+    return tuple(rewrite(root, lambda _node, _args: None, done) for root in roots)
+
+
+def _renamed(b: Bound, own: Mapping[Bound, Node]) -> Bound:
+    found = own[b].attr if b in own else b
+    assert isinstance(found, Bound)
+    return found
 
 
 def moving(roots: Sequence[Node], starts: Callable[[Node], bool]) -> set[Node]:

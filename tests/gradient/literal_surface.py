@@ -69,7 +69,7 @@ class Running:
         made = Buf(self.items)
         for source in self.leads:
             (source.launches if isinstance(source, Val) else source.readers).append(made)
-        return made
+        return self.x.tape.derived(made, *self.leads)
 
 
 def stored(v: Any) -> Any:
@@ -133,7 +133,7 @@ def gpu_mat_mul(x: Literal, e: c.Expr, a: Buf, b: Buf, m: int, k: int, n: int) -
     if min(m, k, n) < 0 or len(a.items) != m * k or len(b.items) != k * n:
         return error("gpuMatMul")
     time = x.tape.tick()
-    result = Buf([])
+    items = []
     note = x.tape.note
     for i in range(m):
         for j in range(n):
@@ -144,12 +144,11 @@ def gpu_mat_mul(x: Literal, e: c.Expr, a: Buf, b: Buf, m: int, k: int, n: int) -
                 product = note("fmul", left.value * right.value, (left, right), ((time, (2,)), (time, (3,))))
                 total = note("fadd", acc.value + product.value, (acc, product), ((time, (4,)), (time, (5,))))
                 acc = x.tape.copy("accumulator", total, (time, (6,)))
-            result.items.append(stored(x.tape.copy("store", acc, (time, (7,)))))
-    for v in result.items:
-        v.buffer = result
+            items.append(stored(x.tape.copy("store", acc, (time, (7,)))))
+    result = Buf(items)
     a.readers.append(result)
     b.readers.append(result)
-    return success(result)
+    return success(x.tape.derived(result, a, b))
 
 
 # --- data that moves (G11) --------------------------------------------------------------------------------------
@@ -167,7 +166,7 @@ def moved(x: Literal, *pieces: tuple[list[Any], Buf]) -> Buf:
     )
     for _, source in pieces:
         source.readers.append(made)
-    return made
+    return x.tape.derived(made, *(source for _, source in pieces))
 
 
 def gpu_concat(x: Literal, e: c.Expr, a: Buf, b: Buf) -> Buf:
@@ -189,7 +188,7 @@ def gpu_accumulate(x: Literal, e: c.Expr, n: int, indices: Buf, values: Buf) -> 
         sums[i] += v.value
     made = Buf([stored(x.tape.note("move", s, tuple(vs), (site,) * len(vs))) for s, vs in zip(sums, into, strict=True)])
     values.readers.append(made)
-    return success(made)
+    return success(x.tape.derived(made, values))
 
 
 def to_gpu(x: Literal, e: c.Expr, xs: Any) -> Buf:

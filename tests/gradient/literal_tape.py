@@ -38,14 +38,16 @@ class Val:
 
 
 class Buf:
-    """A buffer: Vals, ints or bools. readers: what was made by reading it, buffers and floats of the host."""
+    """A buffer: Vals, ints or bools. active: by what the program's text says, whatever was executed, it is computed from
+    a parameter. readers: what was made by reading it, buffers and floats of the host."""
 
-    __slots__ = ("items", "known", "readers")
+    __slots__ = ("active", "items", "known", "readers")
 
     def __init__(self, items: list[Any]) -> None:
         self.items = items
         self.readers: list[Buf | Val] = []
         self.known: bool | None = None
+        self.active = any(isinstance(v, Val) and v.active for v in items)
         for v in items:
             if isinstance(v, Val):
                 v.buffer = self
@@ -83,6 +85,16 @@ class Tape:
             if a.active:
                 a.reads.append((site, made, k))
         self.made.append(made)
+        return made
+
+    def derived(self, made: Buf, *sources: Buf | Val) -> Buf:
+        """A buffer whose text reads the sources: its elements have adjoints even where no parameter came into them."""
+        if any(source.active for source in sources):
+            made.active = True
+            for v in made.items:
+                if isinstance(v, Val) and not v.active:
+                    v.active = True
+                    self.made.append(v)
         return made
 
     def copy(self, op: str, v: Val, site: Key) -> Val:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import nan
 from typing import Any
 
 from tests.gradient.literal_compare import bits, judged, program
@@ -180,3 +181,16 @@ def test_shapes() -> None:
     point = "{ a: (2.0, [toGpu([1.0, 2.0]), toGpu([])]), b: [{ c: 3.0 }, { c: 4.0 }], e: List() }"
     body = "{ let (x, _) = p.a\nmatch p.b { [u, ..._] => x * u.c\n_ => 0.0 } }"
     check(kind, point, body, {"a": (3.0, [[0.0, 0.0], []]), "b": [{"c": 2.0}, {"c": 0.0}], "e": []})
+
+
+def test_a_fold_whose_result_decides_what_becomes_of_it() -> None:
+    """G5, G6: min asks for the fold's value, whose own steps are not those that the adjoint goes back through."""
+    kept = "gpuFilter(gpuMap(p.a, fn(x) => x), fn(x) => x > p.s)"
+    body = f"total(gpuMap(gpuIota(1), fn(i) => min(gpuFold({kept}, p.s, fn(v, x) => v * p.s), 1.0)))"
+    check("{ a: GpuBuffer<float>, s: float }", "{ a: toGpu([3.0]), s: 0.5 }", body, {"a": [0.0], "s": 1.0})
+
+
+def test_a_filter_that_keeps_nothing_has_read_all_the_same() -> None:
+    """G5, G11: a sum of what was kept can read it, so all elements have an adjoint: 0.0, and 0.0 * inf is a NaN."""
+    body = "total(gpuFilter(gpuMap(p.a, fn(x) => x * p.s), fn(x) => x < 0.0))"
+    check("{ a: GpuBuffer<float>, s: float }", "{ a: toGpu([inf]), s: 1.0 }", body, {"a": [0.0], "s": nan})

@@ -174,6 +174,19 @@ def test_instantiate_copies_only_what_reads_the_variables() -> None:
     assert new.args[1].args[0].attr == 2.0
 
 
+def test_instantiate_leaves_a_variable_that_a_fold_binds_again() -> None:
+    """In `x + fold over k of k's elements`, where k is also free, only the free one is replaced."""
+    k = Bound(INT)
+    whole = total(load(0, FLOAT, var(k)), k)
+    root = op("fadd", op("tofloat", var(k)), whole)
+    (new,) = instantiate([root], {k: const(5)})
+    assert new.args[0].args[0].attr == 5
+    inner = new.args[1].args[0]
+    assert inner.attr.index is not k
+    assert any(n.op == "load" and n.args[0].attr is inner.attr.index for n in walk(inner.args))
+    verify(Kernel((FLOAT,), (), new))
+
+
 def test_alike_folds_are_shared_and_others_are_not() -> None:
     def two(a: Node, b: Node) -> int:
         return len([n for n in walk(share(Kernel((FLOAT,), (), op("fadd", a, b))).roots) if n.op == "fold"])
