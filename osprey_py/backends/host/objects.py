@@ -22,6 +22,9 @@ BOUND = 256 << 20
 
 _MAGIC = b"osprey-object-1\n"
 
+_room: dict[Path, int] = {}
+"""Bytes that this process may still write into a folder before it looks again at all that is there, which takes time."""
+
 
 def key(text: str, *parts: str) -> str:
     """The name of a compilation: everything that decides its bytes."""
@@ -78,21 +81,24 @@ def keep(name: str, code: bytes) -> None:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             return
-        _trim(place)
+        _room[place] = _room.get(place, 0) - len(code)
+        if _room[place] < 0:
+            _room[place] = min(BOUND - _trim(place), BOUND // 16)
     except (OSError, RuntimeError):
         return
 
 
-def _trim(place: Path) -> None:
-    """Remove the files used longest ago until half the bound is left, if the bound is passed."""
+def _trim(place: Path) -> int:
+    """Remove the files used longest ago until half the bound is left, if the bound is passed. How much is there then."""
     with os.scandir(place) as entries:
         files = [(s.st_mtime_ns, s.st_size, e.path) for e in entries for s in (e.stat(),)]
     total = sum(size for _, size, _ in files)
     if total <= BOUND:
-        return
+        return total
     for _, size, path in sorted(files):
         with contextlib.suppress(OSError):
             os.unlink(path)
         total -= size
         if total <= BOUND // 2:
-            return
+            break
+    return total
