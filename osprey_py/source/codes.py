@@ -90,8 +90,8 @@ CODES: dict[str, str] = {
     "E0504": "a float that is not an integer in range",
     "E0505": "recursion too deep",
     "E0506": "something else that ends a program: a file-scope value read too early, a second `resume`",
+    "E0507": "a launch that the chosen device cannot run, or fails at",
     # --- training programs -------------------------------------------------------------------------------------
     "E0601": "a function of a training program that is missing, of another type, or not pure",
     "E0602": "a type of a training program that cannot be kept in a checkpoint or given on the command line",
-    "E0507": "a launch that the chosen device cannot run, or fails at",
 }
