@@ -22,6 +22,7 @@ import llvmlite
 from llvmlite import ir
 
 from osprey_py.backends.host import gemm_rows, gemm_tiled
+from osprey_py.backends.host.gemm_cut import WORTH_A_CLAIM, Blocks, cut
 from osprey_py.backends.host.gemm_pack import emit_pack
 from osprey_py.backends.host.gemm_step import Word
 from osprey_py.backends.host.gemm_target import Tile, choose
@@ -56,7 +57,8 @@ class Operand:
 @dataclass(frozen=True, slots=True)
 class Product:
     """C[.., i, j] = sum over k of A[.., i, k] * B[.., j, k], beginning at seed. C is binary64 at address c with strides
-    c_m and c_n. batch: outermost first. row_terms: row i has k + i * row_terms terms."""
+    c_m and c_n. batch: outermost first. row_terms: row i has k + i * row_terms terms. epilogue: whether one will run on
+    each block."""
 
     m: int
     n: int
@@ -70,6 +72,7 @@ class Product:
     batch: tuple[Dimension, ...] = ()
     row_terms: int = 0
     started: bool = False
+    epilogue: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,63 +176,6 @@ def _rows(kind: Kind) -> Library:
     return _load(f"rows {kind.value}", lambda: rows_text(kind), ("gemm_across", "gemm_along"))
 
 
-@dataclass(frozen=True, slots=True)
-class Blocks:
-    """How a product is cut. kernel: `tiled`, `across` or `along`."""
-
-    kernel: str
-    m: int
-    n: int
-    k: int
-
-
-FEW_ACROSS, FEW_ALONG = 8, 2
-"""Up to so many rows B is streamed instead of packed: where its columns are contiguous, and where its depth is."""
-
-STRIPE = 384
-"""Columns of B that streaming likes to take at once."""
-
-WORTH_A_CLAIM = 100_000
-"""Multiplications and additions that are worth handing to another thread, about two microseconds of them."""
-
-
-def cut(p: Product, threads: int, shape: Tile) -> Blocks:
-    """The blocks for a product: big enough that packing is paid for, small enough that every thread has work."""
-    batches = 1
-    most_terms = p.k + max(0, p.m - 1) * p.row_terms
-    for d in p.batch:
-        batches *= d.extent
-        most_terms += max(0, d.terms) * (d.extent - 1)
-    kernel = "tiled"
-    if p.m <= 1 or not p.row_terms:
-        if p.b.row == 1 and p.m <= FEW_ACROSS:
-            kernel = "across"
-        elif p.b.row != 1 and p.b.depth == 1 and p.m <= FEW_ALONG:
-            kernel = "along"
-    if kernel != "tiled":
-        # Narrow stripes read B at half the speed; still, every thread should have one.
-        share = -(-threads // max(1, batches))
-        n = max(-(-p.n // (4 * share)), min(STRIPE, -(-p.n // share)))
-        n = min(2048, _round_up(max(1, n), 4 * shape.width))
-        return Blocks(kernel, max(1, p.m), n, max(1, min(most_terms, 2048)))
-    few = p.m <= 4 * shape.rows
-    deep = 128 if few else 256
-    k = _round_up(-(-most_terms // max(1, -(-most_terms // deep))), shape.unroll)
-    most = max(shape.rows, shape.l2 // 2 // (8 * max(1, k)) // shape.rows * shape.rows)
-    m = p.m if p.m <= most else _round_up(-(-p.m // -(-p.m // most)), shape.rows)
-    rows = batches * -(-p.m // max(1, m))
-    wanted = 1 if threads == 1 else -(-4 * threads // max(1, rows))
-    n = max(4 * shape.columns, _round_up(-(-p.n // wanted), shape.columns))
-    if few:
-        # The outputs stay in cache from one block of k to the next.
-        n = min(n, 512)
-    return Blocks("tiled", max(1, m), n, max(1, k))
-
-
-def _round_up(n: int, step: int) -> int:
-    return -(-n // step) * step
-
-
 def launch(p: Product, threads: int, blocks: Blocks | None = None) -> Launch:
     """The step that computes a product. Its units may run in any order on any threads."""
     how = cut(p, threads, tile()) if blocks is None else blocks
@@ -239,7 +185,7 @@ def launch(p: Product, threads: int, blocks: Blocks | None = None) -> Launch:
     else:
         function = _rows(p.b.kind).addresses["gemm_" + how.kernel]
         scratch = gemm_rows.scratch_bytes(how.m, how.n, how.k)
-    scratch = _round_up(scratch, 64)
+    scratch = -(-scratch // 64) * 64
     blocks_m, blocks_n = -(-p.m // how.m), -(-p.n // how.n)
     units = blocks_m * blocks_n
     values: dict[Word, int] = {

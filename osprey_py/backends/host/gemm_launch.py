@@ -101,6 +101,7 @@ class Contractions:
             tuple(gemm.Dimension(b.extent, b.left, b.right, b.output, b.terms) for b in c.batch),
             c.row_terms,
             c.started,
+            c.epilogue and c.output_column == 1,
         )
 
     def _operand(self, side: Side) -> gemm.Operand:

@@ -16,7 +16,10 @@ from llvmlite import ir
 
 from osprey_py.backends.host.gemm_ir import (
     F64,
+    I64,
     PACK_TYPE,
+    PTR,
+    VOID,
     Builder,
     Callee,
     Value,
@@ -42,8 +45,8 @@ DEEP = 4
 """Steps of k that `across` takes on each pass over the sums."""
 AHEAD = 768
 """Columns times passes that `across` asks for ahead of its use."""
-ACROSS, ALONG = (4, 2, 1), (2, 1)
-"""Rows that go together."""
+ALONG = (2, 1)
+"""Rows that go together in `along`."""
 
 
 def scratch_bytes(block_m: int, block_n: int, block_k: int) -> int:
@@ -99,39 +102,113 @@ class _Rows:
 
 def emit_across(module: Value, tile: Tile, kind: Kind) -> Value:
     """`gemm_across`: needs B's column stride to be 1."""
-    width = tile.width
+    most = max(1, tile.held // DEEP)
+    passes = {(n, depth): _emit_pass(module, tile, kind, n, depth) for n in range(1, most + 1) for depth in (DEEP, 1)}
 
     def sums(o: _Rows) -> None:
         b = o.b
-
+        line = b.mul(o.stride, i64(kind.itemsize))
+        groups = _pieces(b, o.rows, most)
         # As many steps of k ahead as are some thousand elements.
-        far = b.mul(b.add(b.sdiv(i64(AHEAD), o.columns), i64(1)), i64(DEEP))
+        far = b.mul(b.mul(b.add(b.sdiv(i64(AHEAD), o.columns), i64(1)), i64(DEEP)), line)
 
-        def steps(depth: int, k: Value, count: int, r: Value) -> None:
-            ks = [b.add(k, i64(u)) for u in range(depth)]
-            weights = [[o.weight(k, b.add(r, i64(i))) for k in ks] for i in range(count)]
+        def steps(depth: int, k: Value) -> None:
+            """Adds what `depth` steps of k bring to all sums, a group of rows at a time. The first group's pass fetches."""
+            source = at(b, o.b0, b.mul(k, line), 1)
 
-            def some(lanes: int, j: Value) -> None:
-                if lanes > 1:
-                    for k in ks:
-                        o.ahead(b.add(k, far), j)
-                rights = [o.right(k, j, lanes) for k in ks]
-                for i in range(count):
-                    place = o.sum_at(b.add(r, i64(i)), j)
-                    value = b.load(place, typ=vec(lanes), align=8)
-                    for w, right in zip(weights[i], rights, strict=True):
-                        value = b.fadd(value, b.fmul(splat(b, w, lanes), right))
-                    b.store(value, place, align=8)
+            def group(g: Value, r: Value, count: Value) -> None:
+                ahead = b.select(b.icmp_signed("==", g, i64(0)), far, i64(0))
+                weights = at(b, o.x, b.add(b.mul(k, o.rows), r))
+                operands = [weights, o.rows, o.sum_at(r, i64(0)), o.room, source, line, ahead, o.columns]
+                after = b.append_basic_block("pass.end")
+                other = b.append_basic_block("pass")
+                choice = b.switch(count, other)
+                for n in range(1, most + 1):
+                    place = other if n == most else b.append_basic_block(f"pass.{n}")
+                    if place is not other:
+                        choice.add_case(i64(n), place)
+                    with b.goto_block(place):
+                        b.call(passes[n, depth], operands)
+                        b.branch(after)
+                b.position_at_end(after)
 
-            whole = b.sub(o.columns, b.srem(o.columns, i64(width)))
-            each(b, i64(0), whole, width, lambda j: some(width, j), "lanes")
-            each(b, whole, o.columns, 1, lambda j: some(1, j), "lane")
+            groups.each(b, group)
 
         blocks = b.sub(o.deep, b.srem(o.deep, i64(DEEP)))
-        each(b, i64(0), blocks, DEEP, lambda k: o.grouped(ACROSS, lambda n, r: steps(DEEP, k, n, r)), "k")
-        each(b, blocks, o.deep, 1, lambda k: o.grouped(ACROSS, lambda n, r: steps(1, k, n, r)), "k")
+        each(b, i64(0), blocks, DEEP, lambda k: steps(DEEP, k), "k")
+        each(b, blocks, o.deep, 1, lambda k: steps(1, k), "k")
 
-    return _emit(module, "gemm_across", Word.B_K, sums, kind)
+    return _emit(module, "gemm_across", Word.B_K, sums, kind, tile.width)
+
+
+@dataclass(frozen=True, slots=True)
+class _Pieces:
+    """Rows in pieces of nearly the same size. number: of pieces; the first `larger` have one row more than `least`."""
+
+    number: Value
+    least: Value
+    larger: Value
+
+    def each(self, b: Builder, body: Callable[[Value, Value, Value], None]) -> None:
+        """body(piece, its first row, its rows) for each."""
+
+        def one(piece: Value, state: list[Value]) -> list[Value]:
+            count = b.add(self.least, b.zext(b.icmp_signed("<", piece, self.larger), I64))
+            body(piece, state[0], count)
+            return [b.add(state[0], count)]
+
+        for_range(b, i64(0), self.number, 1, [i64(0)], one, "piece")
+
+
+def _pieces(b: Builder, rows: Value, most: int) -> _Pieces:
+    """The fewest pieces of at most `most` rows."""
+    number = b.sdiv(b.add(rows, i64(most - 1)), i64(most))
+    return _Pieces(number, b.sdiv(rows, number), b.srem(rows, number))
+
+
+_PASS_TYPE = ir.FunctionType(VOID, [PTR, I64, PTR, I64, PTR, I64, I64, I64])
+"""(weights, their stride, sums, their stride, B, its stride in bytes, how many bytes ahead to fetch, columns)."""
+
+
+def _emit_pass(module: Value, tile: Tile, kind: Kind, count: int, depth: int) -> Value:
+    """One pass over the sums of `count` rows, adding `depth` products to each. The weights stay in registers."""
+    fn = ir.Function(module, _PASS_TYPE, f"across_{count}x{depth}")
+    fn.linkage = "internal"
+    x, x_stride, sums, sums_stride, right, stride, far, columns = fn.args
+    b = ir.IRBuilder(fn.append_basic_block("entry"))
+    width, size = tile.width, kind.itemsize
+    lines = [at(b, right, b.mul(stride, i64(u)), 1) for u in range(depth)]
+    rows = [at(b, sums, b.mul(sums_stride, i64(i))) for i in range(count)]
+    weights = [
+        [b.load(at(b, at(b, x, b.mul(x_stride, i64(u))), i), typ=F64, align=8) for u in range(depth)]
+        for i in range(count)
+    ]
+    wide = [[splat(b, w, width) for w in row] for row in weights]
+    # One vector after the other to the end of a cache line of B, which is fetched once.
+    together = max(1, 64 // size // width)
+
+    def some(lanes: int, j: Value, left: list[list[Value]]) -> None:
+        rights = [load_wide(b, kind, at(b, line, j, size), lanes) for line in lines]
+        for row, ws in zip(rows, left, strict=True):
+            place = at(b, row, j)
+            value = b.load(place, typ=vec(lanes), align=8)
+            for w, r in zip(ws, rights, strict=True):
+                value = b.fadd(value, b.fmul(w, r))
+            b.store(value, place, align=8)
+
+    def stretch(j: Value) -> None:
+        for line in lines:
+            prefetch(b, at(b, at(b, line, j, size), far, 1))
+        for v in range(together):
+            some(width, b.add(j, i64(v * width)), wide)
+
+    longest = b.sub(columns, b.srem(columns, i64(together * width)))
+    whole = b.sub(columns, b.srem(columns, i64(width)))
+    each(b, i64(0), longest, together * width, stretch, "stretch")
+    each(b, longest, whole, width, lambda j: some(width, j, wide), "lanes")
+    each(b, whole, columns, 1, lambda j: some(1, j, weights), "lane")
+    b.ret_void()
+    return fn
 
 
 def emit_along(module: Value, tile: Tile, kind: Kind) -> Value:
@@ -197,10 +274,10 @@ def emit_along(module: Value, tile: Tile, kind: Kind) -> Value:
         each(b, wide, narrow, width, lambda j: o.grouped(ALONG, lambda n, r: batch(1, j, n, r)), "few")
         each(b, narrow, o.columns, 1, lambda j: each(b, i64(0), o.rows, 1, lambda r: lone(j, r)), "rest")
 
-    return _emit(module, "gemm_along", Word.B_N, sums, kind)
+    return _emit(module, "gemm_along", Word.B_N, sums, kind, width)
 
 
-def _emit(module: Value, name: str, stride_word: Word, sums: Callable[[_Rows], None], kind: Kind) -> Value:
+def _emit(module: Value, name: str, stride_word: Word, sums: Callable[[_Rows], None], kind: Kind, width: int) -> Value:
     """The step around a kernel that adds `deep` products to each sum."""
 
     def compute(b: Builder, block: Block) -> None:
@@ -213,23 +290,28 @@ def _emit(module: Value, name: str, stride_word: Word, sums: Callable[[_Rows], N
         x = block.scratch
         acc = at(b, x, b.mul(block_k, block.word(b, Word.BLOCK_M)))
 
-        def cells(body: Callable[[Value, Value, Value], None], name: str) -> None:
-            """body(sum's place, row, column) for every output."""
+        # Outputs side by side are moved as vectors.
+        dense = b.icmp_signed("==", c_n, i64(1))
+        whole = b.select(dense, b.sub(block.columns, b.srem(block.columns, i64(width))), i64(0))
+
+        def cells(body: Callable[[int, Value, Value], None], name: str) -> None:
+            """body(lanes, sums' place, outputs' place) for all outputs."""
 
             def row(r: Value) -> None:
-                start = at(b, acc, b.mul(r, room))
-                each(b, i64(0), block.columns, 1, lambda j: body(at(b, start, j), r, j), name)
+                start, out = at(b, acc, b.mul(r, room)), at(b, block.c, b.mul(r, c_m))
+                each(b, i64(0), whole, width, lambda j: body(width, at(b, start, j), at(b, out, j)), name)
+                each(b, whole, block.columns, 1, lambda j: body(1, at(b, start, j), at(b, out, b.mul(j, c_n))), name)
 
             each(b, i64(0), block.rows, 1, row, name)
 
-        def output(r: Value, j: Value) -> Value:
-            return at(b, block.c, b.add(b.mul(r, c_m), b.mul(j, c_n)))
+        def begin(lanes: int, place: Value, _: Value) -> None:
+            b.store(splat(b, seed, lanes), place, align=8)
 
-        def go_on(place: Value, r: Value, j: Value) -> None:
-            _store(b, b.load(output(r, j), typ=F64, align=8), place)
+        def go_on(lanes: int, place: Value, output: Value) -> None:
+            b.store(b.load(output, typ=vec(lanes), align=8), place, align=8)
 
-        def finish(place: Value, r: Value, j: Value) -> None:
-            _store(b, canonical(b, b.load(place, typ=F64, align=8)), output(r, j))
+        def finish(lanes: int, place: Value, output: Value) -> None:
+            b.store(canonical(b, b.load(place, typ=vec(lanes), align=8)), output, align=8)
 
         def round_k(p0: Value) -> None:
             deep = smin(b, block_k, b.sub(block.depth, p0))
@@ -240,14 +322,10 @@ def _emit(module: Value, name: str, stride_word: Word, sums: Callable[[_Rows], N
 
         with b.if_else(b.icmp_signed("==", block.word(b, Word.STARTED), i64(0))) as (seeded, started):
             with seeded:
-                cells(lambda place, r, j: _store(b, seed, place), "seed")
+                cells(begin, "seed")
             with started:
                 cells(go_on, "start")
         each(b, i64(0), block.depth, block_k, round_k, "round")
         cells(finish, "finish")
 
     return emit_step(module, name, compute)
-
-
-def _store(b: Builder, value: Value, place: Value) -> None:
-    b.store(value, place, align=8)

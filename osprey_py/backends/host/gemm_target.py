@@ -13,7 +13,7 @@ from dataclasses import dataclass
 class Tile:
     """width: doubles in a vector. rows x (vectors * width): the accumulators. heights: the tile heights that have a
     kernel, descending, the first is `rows`. unroll: steps of k in the inner loop. group: lanes that packing A
-    transposes at once. l2: bytes of cache to plan for."""
+    transposes at once. l2: bytes of cache to plan for. held: vectors that stay in registers beside four to work with."""
 
     width: int
     rows: int
@@ -22,17 +22,18 @@ class Tile:
     unroll: int
     group: int
     l2: int
+    held: int
 
     @property
     def columns(self) -> int:
         return self.vectors * self.width
 
 
-AVX512 = Tile(width=8, rows=12, vectors=2, heights=(12, 8, 6, 4, 2, 1), unroll=2, group=4, l2=1 << 20)
-AVX2 = Tile(width=4, rows=6, vectors=2, heights=(6, 4, 2, 1), unroll=4, group=4, l2=512 << 10)
-SSE2 = Tile(width=2, rows=4, vectors=2, heights=(4, 2, 1), unroll=4, group=2, l2=256 << 10)
-NEON = Tile(width=2, rows=6, vectors=4, heights=(6, 4, 2, 1), unroll=2, group=2, l2=512 << 10)
-PLAIN = Tile(width=1, rows=4, vectors=4, heights=(4, 2, 1), unroll=1, group=1, l2=256 << 10)
+AVX512 = Tile(width=8, rows=12, vectors=2, heights=(12, 8, 6, 4, 2, 1), unroll=2, group=4, l2=1 << 20, held=24)
+AVX2 = Tile(width=4, rows=6, vectors=2, heights=(6, 4, 2, 1), unroll=4, group=4, l2=512 << 10, held=8)
+SSE2 = Tile(width=2, rows=4, vectors=2, heights=(4, 2, 1), unroll=4, group=2, l2=256 << 10, held=8)
+NEON = Tile(width=2, rows=6, vectors=4, heights=(6, 4, 2, 1), unroll=2, group=2, l2=512 << 10, held=24)
+PLAIN = Tile(width=1, rows=4, vectors=4, heights=(4, 2, 1), unroll=1, group=1, l2=256 << 10, held=8)
 """Any other processor: scalars, which LLVM maps to what there is."""
 
 
