@@ -178,6 +178,14 @@ def functions(o: argparse.Namespace, limits: Limits) -> list[Row]:
     return rows
 
 
+def elementwise(o: argparse.Namespace, limits: Limits) -> list[Row]:
+    found = json.loads(run([sys.executable, "bench/elementwise.py", "--threads", "1"], 1).last)
+    return [
+        Row(f"{name}, an element", f["osprey_ns"], "numpy f64", f["numpy_ns"], 1.0, "its functions, memory", "ns")
+        for name, f in found.items()
+    ]
+
+
 def waiting(o: argparse.Namespace, limits: Limits) -> list[Row]:
     found = json.loads(run([sys.executable, "bench/startup.py"], o.threads).last)
     return [
@@ -193,6 +201,7 @@ PARTS: dict[str, Callable[[argparse.Namespace, Limits], list[Row]]] = {
     "character": character,
     "products": products,
     "functions": functions,
+    "elementwise": elementwise,
     "waiting": waiting,
 }
 
