@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import HealthCheck, given, settings
 
-from osprey_py.backends.host.prepare import prepare, prepare_shape
+from osprey_py.backends.prepare import prepare, prepare_shape
 from osprey_py.kernel.faults import lower
 from osprey_py.kernel.ir import FLOAT, Kernel, index, load, walk
 from osprey_py.kernel.nest import Nest

@@ -9,8 +9,8 @@ import pytest
 
 from osprey_py.backends.host import vectors
 from osprey_py.backends.host.native import machine
-from osprey_py.backends.host.prepare import prepare_shape
 from osprey_py.backends.host.widths import widths
+from osprey_py.backends.prepare import prepare_shape
 from osprey_py.backends.protocol import Kind
 from osprey_py.kernel.faults import lower
 from osprey_py.kernel.ir import FLOAT, INT, Bound, Kernel, Node, const, fold, index, load, uniform, var

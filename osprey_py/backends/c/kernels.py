@@ -1,6 +1,6 @@
 """A lowered kernel as the C text of its launches: map, scan, and the predicate of a filter.
 
-Comes in: a kernel ready for code (backends/host/prepare.py), the kinds of its slots and a dialect. Goes out: a `Text`:
+Comes in: a kernel ready for code (backends/prepare.py), the kinds of its slots and a dialect. Goes out: a `Text`:
 the program and what its one function takes. The arguments, in order: n, the output and where it begins, the flag of faults
 and its place, then for each slot its memory, beginning and length, then the uniforms. Every index has 64 bits.
 """

@@ -15,7 +15,7 @@ from osprey_py.backends.c.driver import Driver, Programs
 from osprey_py.backends.c.kernels import Text, elementwise, scan
 from osprey_py.backends.c.memory import Block, DeviceStorage, Memory
 from osprey_py.backends.c.product import Tile, Variant, product
-from osprey_py.backends.host.prepare import prepare
+from osprey_py.backends.prepare import prepare
 from osprey_py.backends.protocol import Kind, Scalar, Step, StepOp, Storage
 from osprey_py.kernel.contraction import Candidate, Contraction, candidates, match
 from osprey_py.kernel.faults import Lowered

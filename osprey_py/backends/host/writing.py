@@ -4,8 +4,8 @@ spares: the emitters and the expansions of exp, ln and tanh take longer to load 
 from __future__ import annotations
 
 from osprey_py.backends.host import accumulate, launch, vectors
-from osprey_py.backends.host.prepare import prepare, prepare_shape
 from osprey_py.backends.host.widths import SCALAR, Widths
+from osprey_py.backends.prepare import prepare, prepare_shape
 from osprey_py.backends.protocol import Kind, StepOp
 from osprey_py.kernel.faults import Lowered
 from osprey_py.kernel.nest import Number, Shape
