@@ -29,6 +29,9 @@ class Digit:
     unit: int
     extent: int
 
+    def __hash__(self) -> int:
+        return hash(self.source)
+
 
 @dataclass(frozen=True, slots=True)
 class Affine:
@@ -71,10 +74,11 @@ class Cut(Exception):
 @dataclass
 class Facts:
     """The known values of nodes at one launch. counts: how long each fold is taken to be, by its index variable.
-    assumed: booleans that are taken to hold, such as a fault flag that is down before the fold."""
+    assumed: booleans that are taken to hold, such as a fault flag that is down before the fold.
+    Of a uniform given as None or as a float nothing is known."""
 
     lengths: Sequence[int]
-    uniforms: Sequence[int | float | bool]
+    uniforms: Sequence[int | float | bool | None]
     n: int
     values: dict[Node, Known] = field(default_factory=dict)
     counts: dict[Bound, int] = field(default_factory=dict)
@@ -110,7 +114,9 @@ class Facts:
                 return attr if isinstance(attr, bool) else Affine(attr)
             case "uniform", int():
                 value = self.uniforms[attr]
-                return value if isinstance(value, bool) else Affine(value) if isinstance(value, int) else None
+                if value is None or isinstance(value, float):
+                    return None
+                return value if isinstance(value, bool) else Affine(value)
             case "index", _:
                 return self._index(None)
             case "var", Bound():

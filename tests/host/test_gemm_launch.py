@@ -11,7 +11,7 @@ from osprey_py.backends.host import HostBackend
 from osprey_py.backends.host.compiled import Compiled
 from osprey_py.backends.oracle import OracleBackend
 from osprey_py.backends.protocol import KIND_OF, Kind, Report, Scalar, Step, Storage
-from osprey_py.kernel.ir import BOOL, FLOAT, Kernel, Node, const, index, load
+from osprey_py.kernel.ir import BOOL, FLOAT, INT, Kernel, Node, const, index, load
 from tests.kernel.products import add, attention_scores, checked, div, f, get, kernel, matmul, mix, mod, mul, total, u
 
 HOSTS = {threads: HostBackend(threads) for threads in (1, 2)}
@@ -236,3 +236,35 @@ def test_any_layout(data: st.DataObject) -> None:
     inputs = [store(rng, how[1] + how[2], kind) for how, kind in zip((first, second), kinds, strict=True)]
     k = kernel(f("fadd", body, const(1.0)) if draw(st.booleans()) else body, 2, 0)
     same(k, inputs, (), unit)
+
+
+@pytest.mark.parametrize("seeded", [False, True])
+def test_one_kernel_at_growing_lengths(seeded: bool) -> None:
+    """C1, C2: what was proven at other lengths is checked for each, and the captured seed is each launch's own; now and
+    then an input is too short, or the columns are one, and the launch is another thing."""
+    i = index()
+    width = 4
+    k, slots = mix(False), 2
+    if seeded:
+        row, column = mul(div(i, u(2)), u(1)), mod(i, u(2))
+        total_ = total(
+            u(1),
+            lambda acc, j: f("fadd", acc, f("fmul", get(0, add(row, j)), get(1, add(mul(j, u(2)), column)))),
+            Node("uniform", FLOAT, (), 3),
+        )
+        k = Kernel((FLOAT,) * slots, (INT, INT, INT, FLOAT), total_)
+    rng = np.random.default_rng(5)
+    host, oracle = HOSTS[1], OracleBackend()
+    example = Step("map", k, (), (), 1, store(rng, 1), None)
+    compiled = host.compile("map", k, (Kind.F64,) * slots, example)
+    for cols in (5, 6, 7, 8, 1, 9, 10, 30, 11):
+        for short in (0, 0, 1):
+            rows = 3
+            n = rows * width
+            inputs = (store(rng, (1 if seeded else 2) * rows * cols), store(rng, cols * width - short))
+            uniforms: tuple[Scalar, ...] = (rows, cols, width, 0.25 * cols) if seeded else (rows, cols, 2, width)
+            output = Storage(Kind.F64, np.zeros(n))
+            step = Step("map", k, inputs, uniforms, n, output, compiled)
+            assert host.run([step]).fault is None
+            assert output.data.tobytes() == run(oracle, k, list(inputs), uniforms, n)[1]
+            assert recognised(step) == (not short)

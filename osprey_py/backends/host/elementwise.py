@@ -1,16 +1,18 @@
 """The machine code of a kernel that is no matrix product: one function for each shape of its launches.
 
 Comes in: a lowered kernel and the kinds of its slots. Goes out: for a step, the native function and its packed
-arguments. What is proven of a launch depends on its integers alone, so it is remembered for them; launches of one
-shape share a function and differ in the numbers it is given."""
+arguments. What is proven of a launch depends on its integers alone, so it is remembered for them; and for integers not
+seen before, the proofs found for others are checked (kernel/proof.py) before a new one is sought. Launches of one shape
+share a function and differ in the numbers it is given."""
 
 from __future__ import annotations
 
 import ctypes
 import math
 import struct
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from osprey_py.backends.host import objects
 from osprey_py.backends.host.native import Library, machine
@@ -22,6 +24,7 @@ from osprey_py.kernel.faults import Lowered
 from osprey_py.kernel.fingerprint import fingerprint
 from osprey_py.kernel.ir import FLOAT, fold_parts, walk
 from osprey_py.kernel.nest import Nest, Number
+from osprey_py.kernel.proof import Proofs
 from osprey_py.kernel.ranges import Ranges
 
 MOST_REMEMBERED = 4096
@@ -75,10 +78,10 @@ class Elementwise:
         self._cost = None if self._nest is None else Cost(self._nest.kernel)
         integers = tuple(k for k, t in enumerate(uniforms) if t is not FLOAT)
         self._deciding = () if self._nest is None else self._nest.questions.deciding(integers)
-        self._unknown = frozenset(integers) - set(self._deciding)
         self.versions: dict[Hashable, Version] = {}
         self.entries: dict[tuple[object, ...], Entry] = {}
         self._plain: Version | None = None
+        self._proofs = Proofs(self._prove)
         self._structure: str | None = None
 
     def add(self, plan: Plan, frame: Frame, position: int, step: Step, inputs: tuple[Storage, ...]) -> None:
@@ -97,7 +100,7 @@ class Elementwise:
             if entry is None:
                 if len(self.entries) >= MOST_REMEMBERED:
                     self.entries.clear()
-                entry = self.entries[key] = self._look(self._nest, step, inputs)
+                entry = self.entries[key] = self._look(cast(tuple[int, ...], key))
             address, numbers, grain = entry.address, entry.numbers, entry.grain
         return address, self._packer.pack(frame, position, step, inputs, numbers), grain
 
@@ -139,15 +142,26 @@ class Elementwise:
         triples = zip(codes[::3], codes[1::3], codes[2::3], strict=True)
         return tuple(self._nest.decode(t) for t in triples)
 
-    def _look(self, nest: Nest, step: Step, inputs: tuple[Storage, ...]) -> Entry:
-        lengths = [s.length for s in inputs]
-        known = [math.nan if k in self._unknown else u for k, u in enumerate(step.uniforms)]
-        facts = nest.facts(lengths, known, step.n)
+    def _look(self, key: Sequence[int]) -> Entry:
+        version, numbers, grain = self._proofs.of(key)
+        # A sum stays within 64 bits, but a multiple need not: the code's arithmetic wraps, and so may its numbers.
+        words = [(x + 2**63) % 2**64 - 2**63 for x in numbers]
+        return Entry(version.address, struct.pack(f"<{len(words)}q", *words), grain)
+
+    def _prove(self, key: Sequence[int]) -> tuple[Version, tuple[int, ...], int]:
+        """The code of a launch, its numbers, and the elements of a claim."""
+        nest = self._nest
+        assert nest is not None
+        n, lengths = key[0], key[1 : 1 + len(self.kinds)]
+        known: list[int | float] = [math.nan] * len(nest.kernel.uniforms)
+        for k, u in zip(self._deciding, key[1 + len(self.kinds) :], strict=True):
+            known[k] = u
+        facts = nest.facts(lengths, known, n)
         digits = facts.digits(None)
         extent = digits[0].extent if digits else 1
         how = widths(nest.kernel, machine().lanes, extent) if self._vectors else SCALAR
-        key = (nest.key(facts), how)
-        version = self.versions.get(key)
+        shape = (nest.key(facts), how)
+        version = self.versions.get(shape)
         if version is None:
             if len(self.versions) < MOST_SHAPES:
 
@@ -156,12 +170,10 @@ class Elementwise:
 
                     return writing.shaped(self.op, nest.shape(facts), self.kinds, how)
 
-                version = self.versions[key] = self._version(repr(key), make)
+                version = self.versions[shape] = self._version(repr(shape), make)
             else:
                 version = self._scalar()
-        # A sum stays within 64 bits, but a multiple need not: the code's arithmetic wraps, and so may its numbers.
-        numbers = [(x + 2**63) % 2**64 - 2**63 for x in nest.numbers(facts, version.numbers)]
-        return Entry(version.address, struct.pack(f"<{len(numbers)}q", *numbers), self._grain(facts, extent, step.n))
+        return version, tuple(nest.numbers(facts, version.numbers)), self._grain(facts, extent, n)
 
     def _grain(self, facts: Ranges, extent: int, n: int) -> int:
         """Elements for a claim: enough to be worth it, whole rows, so that no row's own work is done twice."""

@@ -3,20 +3,23 @@
 Comes in: a lowered map kernel with the kinds of its slots, then its launches. Goes out: for a launch that is a contraction,
 a `Found`: the native step, still without addresses, and what is left to do with the sums; `bind` gives it buffers.
 
-What a launch is depends on its integers alone, so it is found once for each set of them.
+What a launch is depends on its integers alone, so it is found once for each set of them; for a new set, what was proven
+for others is checked first (kernel/proof.py).
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import cast
 
 from osprey_py.backends.host import gemm
 from osprey_py.backends.protocol import Kind, Scalar, Step, Storage
 from osprey_py.kernel.contraction import Candidate, Contraction, Side, candidates, match
 from osprey_py.kernel.faults import Lowered
 from osprey_py.kernel.ir import FLOAT, fold_parts
+from osprey_py.kernel.proof import Proofs
 
 MOST_REMEMBERED = 512
 """Launches that one kernel remembers; when there are more it begins anew."""
@@ -55,13 +58,14 @@ class Contractions:
         # A float decides nothing but the seed.
         seeds = {fold_parts(c.fold)[1][c.acc] for c in self.candidates}
         self._seeds = sorted({n.attr for n in seeds if n.op == "uniform" and isinstance(n.attr, int)})
-        ints = [k for k, ty in enumerate(kernel.uniforms) if ty is not FLOAT]
-        self._ints = None if len(ints) == len(kernel.uniforms) else ints
+        self._uniforms = kernel.uniforms
+        self._ints = [k for k, ty in enumerate(kernel.uniforms) if ty is not FLOAT]
+        self._proofs = Proofs(self._match)
         self._found: dict[tuple[object, ...], Found | None] = {}
 
     def find(self, lengths: Sequence[int], uniforms: Sequence[Scalar], n: int) -> Found | None:
         """What a launch of n > 0 elements with these lengths and uniforms is."""
-        ints = uniforms if self._ints is None else [uniforms[k] for k in self._ints]
+        ints = uniforms if len(self._ints) == len(uniforms) else [uniforms[k] for k in self._ints]
         key: tuple[object, ...] = (n, *lengths, *ints)
         if self._seeds:
             key += tuple(struct.pack("<d", uniforms[k]) for k in self._seeds)
@@ -70,7 +74,7 @@ class Contractions:
         except KeyError:
             if len(self._found) >= MOST_REMEMBERED:
                 self._found.clear()
-            found = self._found[key] = self._look(lengths, uniforms, n)
+            found = self._found[key] = self._look(cast(tuple[int, ...], (n, *lengths, *ints)), uniforms)
             return found
 
     def of(self, step: Step) -> Found | None:
@@ -80,11 +84,29 @@ class Contractions:
         found = self.find([s.length for s in step.inputs], step.uniforms, step.n)
         return found if found is None or found.epilogue or not overlaps(step) else None
 
-    def _look(self, lengths: Sequence[int], uniforms: Sequence[Scalar], n: int) -> Found | None:
-        for candidate in self.candidates:
-            contraction = match(candidate, lengths, uniforms, n)
+    def _look(self, integers: Sequence[int], uniforms: Sequence[Scalar]) -> Found | None:
+        which = self._proofs.of(integers)
+        if which is None:
+            return None
+        number, contraction = which
+        candidate = self.candidates[number]
+        seed = fold_parts(candidate.fold)[1][candidate.acc]
+        if seed.op == "uniform" and not contraction.started:
+            assert isinstance(seed.attr, int)
+            contraction = replace(contraction, seed=float(uniforms[seed.attr]))
+        return Found(candidate, contraction, gemm.launch(self._product(contraction), self.threads))
+
+    def _match(self, integers: Sequence[int]) -> tuple[int, Contraction] | None:
+        """Which candidate a launch is, and how, but for a seed that is captured; it is found for n, the lengths and the
+        captured integers."""
+        n, lengths = integers[0], integers[1 : 1 + len(self.kinds)]
+        known: list[int | float] = [0.0] * len(self._uniforms)
+        for k, u in zip(self._ints, integers[1 + len(self.kinds) :], strict=True):
+            known[k] = u
+        for number, candidate in enumerate(self.candidates):
+            contraction = match(candidate, lengths, known, n)
             if contraction is not None:
-                return Found(candidate, contraction, gemm.launch(self._product(contraction), self.threads))
+                return number, contraction
         return None
 
     def _product(self, c: Contraction) -> gemm.Product:

@@ -78,7 +78,7 @@ def addresses(
     subject: Subject, lengths: Sequence[int], uniforms: Sequence[int | float | bool | None], n: int
 ) -> Addresses:
     """n > 0."""
-    facts = Facts(lengths, uniforms, n)  # type: ignore[arg-type]
+    facts = Facts(lengths, uniforms, n)
     wanted: list[Node] = []
     for f in subject.folds:
         count = subject.count(f)
