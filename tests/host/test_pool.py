@@ -141,6 +141,17 @@ def test_a_forked_child_makes_its_own_threads() -> None:
     pool.close()
 
 
+def test_threads_end_with_their_pool() -> None:
+    """A process that makes many backends has the threads of those that it still has."""
+    pool = Pool(3)
+    plan, _a, *_keep = chain(2, 30, 1)
+    pool.run(plan, 64)
+    workers = pool._workers
+    assert workers is not None and len(workers._handles) == 2
+    del pool
+    assert workers._handles == []
+
+
 def test_a_closed_pool_starts_again() -> None:
     pool = Pool(2)
     plan, a, *_keep = chain(2, 10, 1)

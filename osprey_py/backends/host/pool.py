@@ -4,18 +4,18 @@ Comes in: a plan: for each step {function address, argument block, units, grain}
 seeing what those before it wrote. A plan costs one foreign call however many steps it has. Units of a step may run in any
 order on any threads: what they compute must not depend on it (and never does: threads split outputs, not sums).
 
-Threads are made once, at the first plan that has work for two, and end with the process. After a fork the child makes
-its own. One thread means no threads at all.
+Threads are made once, at the first plan that has work for two, and end with the pool or the process. After a fork the
+child makes its own. One thread means no threads at all.
 """
 
 from __future__ import annotations
 
-import atexit
 import ctypes
 import os
 import signal
 import struct
 import threading
+import weakref
 from functools import cache
 
 import numpy as np
@@ -92,7 +92,9 @@ class Pool:
     def _ready(self) -> _Workers:
         """The workers of this process; those of a parent process do not exist here."""
         if self._workers is None or self._workers.process != os.getpid():
-            self._workers = _Workers(self.threads)
+            workers = self._workers = _Workers(self.threads)
+            # A pool that nobody refers to runs no plan: its threads sleep, and would as long as the process lives.
+            weakref.finalize(self, workers.stop)
         return self._workers
 
     def close(self) -> None:
@@ -146,11 +148,9 @@ class _Workers:
                 self._handles.append(handle)
         finally:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        atexit.register(self.stop)
 
     def stop(self) -> None:
         """End and join the threads."""
-        atexit.unregister(self.stop)
         if self._handles and self.process == os.getpid():
             _STOP(_library().addresses["pool_stop"])(self.address)
             for handle in self._handles:
