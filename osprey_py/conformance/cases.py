@@ -6,8 +6,9 @@ Goes out: `Case`s, in a fixed order, the same on every machine. A test fails whe
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -105,6 +106,7 @@ def cases() -> Iterator[Case]:
     yield from storage_kinds()
     yield from structures()
     yield from launches()
+    yield from reductions()
 
 
 # --- ops --------------------------------------------------------------------------------------------------------
@@ -323,3 +325,75 @@ def launches() -> Iterator[Case]:
         some = storage(INT, [-1 if k % 3 == 1 else k // 2 for k in range(n)])
         yield Case(f"accumulate of some of {n}", "accumulate", None, (some, numbers), (), n // 2 + 1)
     yield Case("a scan that overflows", "scan", checked, (storage(INT, [MAX - 3, 1, 1, 1, 1, 1]),), (), 6)
+
+
+# --- folds and scans of a whole buffer -----------------------------------------------------------------------------
+
+LONG = 5000
+"""Enough terms for a device to share them out where that is exact."""
+
+
+def reductions() -> Iterator[Case]:
+    """What may be taken in any order (N15), what may not, and what seems to: a sum of ints whose prefix overflows."""
+    small = [(k * 7919) % 1009 - 500 for k in range(LONG)]
+    numbers = list(_numbers(LONG, 12).data.tolist())
+    swinging = [MAX if k % 2 == 0 else -MAX for k in range(LONG)]
+    bits = [(k * 2_654_435_761 & 0xFFFFFFFF) << 20 for k in range(LONG)]
+    whole: tuple[tuple[str, str, Ty, Scalar, Sequence[Scalar]], ...] = (
+        ("sum of ints", "add", INT, 5, small),
+        ("sum of ints that comes back from the edge", "add", INT, 0, swinging),
+        ("sum of ints that overflows", "add", INT, 0, [*small, MAX, 1000]),
+        ("sum of ints that overflows before its end", "add", INT, 0, [*small, MAX, 1000, -MAX, -1000]),
+        ("sum of ints that begins at the edge", "add", INT, MIN, [*small, -1000, MAX]),
+        ("sum of ints with the least", "add", INT, 0, [*small, MIN]),
+        ("sum of floats", "fadd", FLOAT, 0.5, numbers),
+        ("product of floats", "fmul", FLOAT, 3.0, [1.0 + x * 2.0**-12 for x in numbers]),
+        ("smallest int", "imin", INT, MAX, small),
+        ("largest int", "imax", INT, MIN, small),
+        ("smallest float", "fmin", FLOAT, INF, numbers),
+        ("largest float", "fmax", FLOAT, -INF, numbers),
+        ("smallest float, NaN among them", "fmin", FLOAT, INF, [*numbers, NAN, -INF]),
+        ("largest float, NaN at first", "fmax", FLOAT, -INF, [NAN, *numbers]),
+        ("smallest of zeros", "fmin", FLOAT, INF, [0.0, -0.0] * (LONG // 2)),
+        ("largest of zeros", "fmax", FLOAT, -INF, [-0.0] * LONG),
+        ("bits of all", "and", INT, -1, [b | 1 << 50 for b in bits]),
+        ("bits of any", "or", INT, 0, bits),
+        ("all", "band", BOOL, True, [True] * LONG),
+        ("any", "bor", BOOL, False, [False] * (LONG - 1) + [True]),
+        ("none", "bor", BOOL, False, [False] * LONG),
+    )
+    for name, op, ty, start, values in whole:
+        inputs = (storage(ty, list(values)),)
+        yield Case(f"fold: {name}", "map", _folded(op, ty, partial(load, 0, ty)), inputs, (start,), 1)
+        acc = Bound(ty, "acc")
+        step = Node(op, ty, (var(acc), load(0, ty, index())), None, SITE if OPS[op].checked else None)
+        scan = Kernel((ty,), (ty,), step, acc=acc, init=uniform(0, ty))
+        yield Case(f"scan: {name}", "scan", scan, inputs, (start,), len(values))
+
+    # Terms that are computed: counted where they are positive, divided by what is zero once, near the end.
+    numbers_in, ints = storage(FLOAT, numbers), (storage(INT, [abs(x) + 1 for x in small]),)
+    once = (storage(INT, [*(abs(x) + 1 for x in small), 0, 3]),)
+    acc, at = Bound(INT, "n"), Bound(INT, "k")
+    more = _int("add", var(acc), const(1))
+    chosen = select(Node("lt", BOOL, (const(0.0), load(0, FLOAT, var(at)))), more, var(acc))
+    counted = Kernel((FLOAT,), (INT,), fold(length(0), at, (acc,), (uniform(0, INT),), (chosen,))[0])
+    yield Case("fold: how many are positive", "map", counted, (numbers_in,), (0,), 1)
+    quotients = _folded("add", INT, lambda at: _int("quot", const(100_000), load(0, INT, at)))
+    yield Case("fold: sum of quotients", "map", quotients, ints, (0,), 1)
+    yield Case("fold: sum of quotients, one of them none", "map", quotients, once, (0,), 1)
+    largest = _folded("fmax", FLOAT, lambda at: Node("exp", FLOAT, (load(0, FLOAT, at),)))
+    yield Case("fold: largest exp", "map", largest, (numbers_in,), (-INF,), 1)
+    best = Bound(INT, "best")
+    better = Node("lt", BOOL, (load(0, FLOAT, var(best)), load(0, FLOAT, var(at))))
+    argmax = fold(length(0), at, (best,), (const(0),), (select(better, var(at), var(best)),))[0]
+    yield Case("fold: where the largest is", "map", Kernel((FLOAT,), (), argmax), (numbers_in,), (), 1)
+    positive = Kernel((FLOAT,), (), Node("lt", BOOL, (const(0.0), load(0, FLOAT, index()))))
+    for n in (16_384, 16_385, 40_000):
+        yield Case(f"filter of {n}", "filter", positive, (_numbers(n, n),), (), n)
+
+
+def _folded(op: str, ty: Ty, term: Callable[[Node], Node]) -> Kernel:
+    """gpuFold(slot 0, uniform 0, op) of terms."""
+    acc, at = Bound(ty, "acc"), Bound(INT, "k")
+    step = Node(op, ty, (var(acc), term(var(at))), None, SITE if OPS[op].checked else None)
+    return Kernel((ty,), (ty,), fold(length(0), at, (acc,), (uniform(0, ty),), (step,))[0])

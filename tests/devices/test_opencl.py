@@ -21,7 +21,7 @@ from osprey_py.backends.protocol import DeviceError, Kind, Refused, Step, Storag
 from osprey_py.cli.main import main
 from osprey_py.conformance import suite
 from osprey_py.conformance.cases import Case, cases
-from osprey_py.conformance.compare import difference
+from osprey_py.conformance.compare import difference, run_case
 from osprey_py.graph.runtime import Runtime
 from osprey_py.kernel.ir import FLOAT, Kernel, Node, index, load
 from tests import snapshots
@@ -57,6 +57,28 @@ def test_tiles_change_no_byte(tiles: tuple[Tile, ...], host: HostBackend) -> Non
     wanted = [c for c in cases() if "product" in c.name or "triangular" in c.name]
     assert len(wanted) >= 7
     assert {c.name: found for c in wanted if (found := difference(c, host, tested))} == {}
+
+
+@pytest.mark.parametrize("shares", [1, 2, 7, 1000])
+def test_shares_change_no_byte(shares: int, host: HostBackend) -> None:
+    """N15: what is exactly associative is shared out, on however many items; what faults, or might, is done in order."""
+    tested = OpenCLBackend()
+    tested.device.shares = shares
+    wanted = [c for c in cases() if c.name.startswith(("fold: ", "scan: "))]
+    assert len(wanted) > 40
+    assert {c.name: found for c in wanted if (found := difference(c, host, tested))} == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "launches"),
+    [("fold: sum of ints", 2), ("fold: largest exp", 2), ("scan: largest float", 3), ("fold: sum of floats", 1)],
+)
+def test_only_what_is_exact_is_shared_out(name: str, launches: int) -> None:
+    """N14, N15."""
+    device = OpenCLBackend()
+    device.device.shares = 50
+    run_case(device, next(c for c in cases() if c.name == name))
+    assert device.launched == launches
 
 
 def test_programs_and_random_ones(host: HostBackend, device: OpenCLBackend) -> None:

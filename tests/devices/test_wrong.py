@@ -1,13 +1,12 @@
-"""`osprey conform` finds each of ten ways in which a device can be wrong, and names what is wrong."""
+"""`osprey conform` finds each way in which a device of `wrong.py` is wrong, and names what is wrong."""
 
 from __future__ import annotations
 
 import pytest
 
 from osprey_py.backends import discovery
-from osprey_py.backends.opencl import OpenCLBackend
 from osprey_py.cli import conform
-from tests.devices.wrong import TILES, WRONG
+from tests.devices.wrong import WRONG, right
 
 
 def run(make: object, args: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> int:
@@ -28,5 +27,5 @@ def test_it_is_found_and_named(way: str, monkeypatch: pytest.MonkeyPatch, capsys
 def test_what_is_right_passes(
     args: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """With the same tiles and the same cases."""
-    assert run(lambda: OpenCLBackend(tiles=TILES), args, monkeypatch) == 0, capsys.readouterr().err
+    """With the same tiles, the same shares and the same cases."""
+    assert run(right, args, monkeypatch) == 0, capsys.readouterr().err

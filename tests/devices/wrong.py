@@ -17,6 +17,7 @@ from osprey_py.backends.c.memory import Block, DeviceStorage, Memory
 from osprey_py.backends.c.product import Tile
 from osprey_py.backends.opencl import OpenCLBackend
 from osprey_py.backends.protocol import Report, Step
+from osprey_py.kernel import associative
 
 TILES = (Tile((2, 4), (2, 4), 8),)
 """Work-groups of several items whatever the device."""
@@ -36,9 +37,20 @@ class _Changed(Programs):
         return super().function(replace(text, source=source))
 
 
+SHARES = 16
+"""Items that share a sum, whatever the device."""
+
+
+def right() -> OpenCLBackend:
+    """What is right, cut as the wrong ones are."""
+    backend = OpenCLBackend(tiles=TILES)
+    backend.device.shares = SHARES
+    return backend
+
+
 def changed(change: Callable[[str], str]) -> OpenCLBackend:
     """A backend that compiles other text than it should."""
-    backend = OpenCLBackend(tiles=TILES)
+    backend = right()
     backend.device.programs = _Changed(backend.driver, change)
     return backend
 
@@ -131,6 +143,26 @@ class _Dropped(OpenCLBackend):
         return replace(super().run(steps), fault=None)
 
 
+def _unproven(source: str) -> str:
+    """Sums of ints are shared out whether or not a prefix may overflow."""
+    return source.replace("doubt = doubt || size < 0;", "").replace("sizes[part] < 0", "sizes[part] == -1")
+
+
+class _FloatSums(OpenCLBackend):
+    """Sums of floats are shared out as sums of ints are."""
+
+    def __init__(self) -> None:
+        super().__init__(tiles=TILES)
+        self.device.shares = SHARES
+
+    def compile(self, op: Any, kernel: Any, kinds: Any, example: Step) -> Any:
+        associative.IDENTITY["fadd"] = 0.0
+        try:
+            return super().compile(op, kernel, kinds, example)
+        finally:
+            del associative.IDENTITY["fadd"]
+
+
 @dataclass(frozen=True)
 class Wrong:
     """make: the backend. args: what of `osprey conform` shows it, quickly. named: what the report then names."""
@@ -147,6 +179,10 @@ def _launches(only: str) -> tuple[str, ...]:
 WRONG = {
     "contraction on": Wrong(lambda: changed(_contracted), _launches("multiply and add"), "multiply and add"),
     "reassociated fold": Wrong(lambda: changed(_reassociated), _launches("product 13"), "product 13x64x17"),
+    "float sum shared out": Wrong(_FloatSums, _launches("sum of floats"), "fold: sum of floats"),
+    "prefix that overflows not seen": Wrong(
+        lambda: changed(_unproven), _launches("before its end"), "fold: sum of ints that overflows before its end"
+    ),
     "flushed subnormals": Wrong(lambda: changed(_flushed), _launches("fneg of"), "fneg of float"),
     "library tanh": Wrong(_Library, _launches("tanh at"), "tanh at random"),
     "NaN not canonical": Wrong(lambda: changed(_raw_nan), _launches("NaN"), "NaN negated"),

@@ -17,6 +17,7 @@ from osprey_py.backends.c.launches import Compiled, Device, Run, Tiles
 from osprey_py.backends.c.memory import Block, Memory
 from osprey_py.backends.c.product import Tile
 from osprey_py.backends.protocol import Capabilities, DeviceError, Kind, Refused, Report, Step, StepOp, Storage
+from osprey_py.kernel.associative import reduction
 from osprey_py.kernel.ir import Kernel
 from osprey_py.kernel.passes import prepared
 
@@ -25,7 +26,7 @@ SMALLEST = Tile((1, 1), (1, 1), 16)
 
 class QueueBackend:
     """name: of the device. tiles: of contractions, those that fit the device; bytes do not depend on them. shares: how
-    many items an accumulation gets."""
+    many items an accumulation gets, and at most a reduction."""
 
     def __init__(
         self, name: str, driver: Driver, capabilities: Capabilities, tiles: Sequence[Tile], shares: int
@@ -54,7 +55,9 @@ class QueueBackend:
                 f"a kernel with recursion that is no loop (`{kernel.functions[0].name}`), which this device does not have",
                 "a call that is the last thing its function does is a loop, which every device runs",
             )
-        return Compiled(self.device, op, None if kernel is None else prepared(kernel), kinds)
+        if kernel is None:
+            return Compiled(self.device, op, None, kinds)
+        return Compiled(self.device, op, prepared(kernel), kinds, reduction(kernel))
 
     def allocate(self, kind: Kind, n: int) -> Storage:
         return self.memory.allocate(kind, n)

@@ -45,26 +45,40 @@ def program(dialect: Dialect, body: str, tables: Tables) -> str:
 def elementwise(dialect: Dialect, kernel: Lowered, kinds: tuple[Kind, ...]) -> Text:
     """One item an element: output[i] = the result at i."""
     tables: Tables = {}
-    names = Names()
-    roots = tuple(n for n in (kernel.result, kernel.fault) if n is not None)
-    made = places(roots)
-    writer = Writer(dialect, made, roots, kinds, names, tables)
     lines = [
-        *_slots(dialect, kernel, kinds),
+        *slots(dialect, kernel, kinds),
         f"const i64 i = {dialect.item};",
         "if (i >= n) return;",
-        *writer.block(made.top),
-        f"output[i] = {stored(writer.expression[kernel.result], kernel.type)};",
+        *element(dialect, kernel, kinds, tables),
     ]
+    return text(dialect, kernel, kinds, lines, tables)
+
+
+def element(dialect: Dialect, kernel: Lowered, kinds: tuple[Kind, ...], tables: Tables) -> list[str]:
+    """The element at i, written, and the flag of its fault."""
+    roots = tuple(n for n in (kernel.result, kernel.fault) if n is not None)
+    made = places(roots)
+    writer = Writer(dialect, made, roots, kinds, Names(), tables)
+    lines = [*writer.block(made.top), f"output[i] = {stored(writer.expression[kernel.result], kernel.type)};"]
     if kernel.fault is not None:
         lines.append(f"if ({writer.expression[kernel.fault]}) flags[position] = 1;")
-    return _text(dialect, kernel, kinds, lines, tables)
+    return lines
 
 
 def scan(dialect: Dialect, kernel: Lowered, kinds: tuple[Kind, ...]) -> Text:
-    """One item for the whole: the order is the contract's. What may not end stops at the first fault."""
-    assert kernel.acc is not None and kernel.init is not None
+    """One item for the whole: the order is the contract's."""
     tables: Tables = {}
+    lines = [
+        *slots(dialect, kernel, kinds),
+        f"if ({dialect.item} != 0) return;",
+        *running(dialect, kernel, kinds, tables),
+    ]
+    return text(dialect, kernel, kinds, lines, tables)
+
+
+def running(dialect: Dialect, kernel: Lowered, kinds: tuple[Kind, ...], tables: Tables) -> list[str]:
+    """A scan's elements one after the other, written, and the flag of a fault. What may not end stops at the first."""
+    assert kernel.acc is not None and kernel.init is not None
     names = Names()
     before = places((kernel.init,))
     start = Writer(dialect, before, (kernel.init,), kinds, names, tables)
@@ -79,16 +93,13 @@ def scan(dialect: Dialect, kernel: Lowered, kinds: tuple[Kind, ...]) -> Text:
         body.append(f"if ({writer.expression[kernel.fault]}) {{ flags[position] = 1;{leave} }}")
     body.append(f"{acc} = {writer.expression[kernel.result]};")
     body.append(f"output[i] = {stored(acc, kernel.type)};")
-    lines = [
-        *_slots(dialect, kernel, kinds),
-        f"if ({dialect.item} != 0) return;",
+    return [
         *first,
         f"{C_TYPE[kernel.acc.type]} {acc} = {start.expression[kernel.init]};",
         "for (i64 i = 0; i < n; ++i) {",
         *indented(body),
         "}",
     ]
-    return _text(dialect, kernel, kinds, lines, tables)
 
 
 def stored(value: str, ty: Ty) -> str:
@@ -96,18 +107,27 @@ def stored(value: str, ty: Ty) -> str:
     return f"canonical({value})" if ty is FLOAT else value
 
 
-def _slots(dialect: Dialect, kernel: Lowered, kinds: tuple[Kind, ...]) -> list[str]:
+def slots(dialect: Dialect, kernel: Lowered, kinds: tuple[Kind, ...]) -> list[str]:
+    """The output and the slots, from where they begin."""
     memory = f"{dialect.memory} " if dialect.memory else ""
     lines = [f"{memory}{TYPES[KIND_OF[kernel.type]]} *output = to + to_begin;"]
     lines += [f"{memory}const {TYPES[kind]} *slot{k} = from{k} + begin{k};" for k, kind in enumerate(kinds)]
     return lines
 
 
-def _text(dialect: Dialect, kernel: Lowered, kinds: tuple[Kind, ...], lines: list[str], tables: Tables) -> Text:
+def text(
+    dialect: Dialect,
+    kernel: Lowered,
+    kinds: tuple[Kind, ...],
+    lines: list[str],
+    tables: Tables,
+    more: tuple[tuple[str, str], ...] = (),
+) -> Text:
+    """The program of one function. more: parameters of its own, before those of the slots."""
     memory = f"{dialect.memory} " if dialect.memory else ""
     out = TYPES[KIND_OF[kernel.type]]
     declared = [("int", "const i64 n"), ("buffer", f"{memory}{out} *to"), ("int", "const i64 to_begin")]
-    declared += [("buffer", f"{memory}int *flags"), ("int", "const i64 position")]
+    declared += [("buffer", f"{memory}int *flags"), ("int", "const i64 position"), *more]
     for k, kind in enumerate(kinds):
         declared += [
             ("buffer", f"{memory}const {TYPES[kind]} *from{k}"),
@@ -116,7 +136,7 @@ def _text(dialect: Dialect, kernel: Lowered, kinds: tuple[Kind, ...], lines: lis
         ]
     for k, ty in enumerate(kernel.uniforms):
         declared.append(("float", f"const f64 u{k}") if ty is FLOAT else ("int", f"const i64 u{k}"))
-    parameters = ",\n    ".join(text for _, text in declared)
+    parameters = ",\n    ".join(told for _, told in declared)
     about = "".join(f"// {span.place}\n" for span in kernel.sources)
     body = f"{about}{dialect.kernel} {ENTRY}(\n    {parameters}\n) {{\n" + "\n".join(indented(lines)) + "\n}\n"
     return Text(program(dialect, body, tables), tuple(kind for kind, _ in declared))

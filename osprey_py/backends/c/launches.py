@@ -10,16 +10,18 @@ import struct
 from collections.abc import Sequence
 from typing import Any
 
-from osprey_py.backends.c import library
+from osprey_py.backends.c import library, reduction
 from osprey_py.backends.c.driver import Driver, Programs
 from osprey_py.backends.c.kernels import Text, elementwise, scan
 from osprey_py.backends.c.memory import Block, DeviceStorage, Memory
 from osprey_py.backends.c.product import Tile, Variant, product
 from osprey_py.backends.prepare import prepare
-from osprey_py.backends.protocol import Kind, Scalar, Step, StepOp, Storage
+from osprey_py.backends.protocol import KIND_OF, Kind, Scalar, Step, StepOp, Storage
+from osprey_py.kernel.associative import Reduction, count
 from osprey_py.kernel.contraction import Candidate, Contraction, candidates, match
 from osprey_py.kernel.faults import Lowered
 from osprey_py.kernel.ir import FLOAT
+from osprey_py.kernel.passes import prepared
 
 GROUP = 64
 """Items of a work-group where nothing is shared."""
@@ -29,7 +31,7 @@ MOST_REMEMBERED = 512
 
 class Device:
     """What launches need of a backend: the driver, memory, built programs, tiles. shares: how many items an accumulation
-    gets."""
+    gets, and at most a reduction."""
 
     def __init__(self, driver: Driver, memory: Memory, tiles: Tiles, shares: int) -> None:
         self.driver = driver
@@ -74,7 +76,14 @@ class Run:
 class Compiled:
     """faults: it may raise its flag. apart: it may run without end, so that nothing before it may have faulted."""
 
-    def __init__(self, device: Device, op: StepOp, lowered: Lowered | None, kinds: tuple[Kind, ...]) -> None:
+    def __init__(
+        self,
+        device: Device,
+        op: StepOp,
+        lowered: Lowered | None,
+        kinds: tuple[Kind, ...],
+        found: Reduction | None = None,
+    ) -> None:
         self.device = device
         self.op = op
         self.kinds = kinds
@@ -85,6 +94,7 @@ class Compiled:
         self._candidates: tuple[Candidate, ...] = ()
         self._found: dict[tuple[object, ...], tuple[Candidate, Contraction] | None] = {}
         self._parts: dict[Lowered, Compiled] = {}
+        self._shared: Shared | None = None
         if lowered is not None:
             ready = prepare(lowered)
             self.text = (
@@ -92,9 +102,13 @@ class Compiled:
             )
             if op == "map":
                 self._candidates = candidates(lowered)
+            if found is not None and not lowered.general:
+                self._shared = Shared(device, op, ready, kinds, found)
 
     def enqueue(self, step: Step, run: Run, position: int) -> None:
         """Put the launches of a step (n > 0) into the queue."""
+        if self._shared is not None and self._shared.enqueue(step, run, position):
+            return
         if self.op == "accumulate":
             self._accumulate(step, run)
         elif self.op == "filter":
@@ -162,11 +176,8 @@ class Compiled:
     ) -> None:
         assert self.text is not None and self.lowered is not None
         place = self.device.memory.place
-        args: list[Any] = [step.n, *place(output), run.flags, position]
-        for s in inputs:
-            args += (*place(s), s.length)
-        args += [u if ty is FLOAT else int(u) for u, ty in zip(step.uniforms, self.lowered.uniforms, strict=True)]
-        self.device.launch(self.text, items, args)
+        args = [step.n, *place(output), run.flags, position]
+        self.device.launch(self.text, items, args + given(self.device, self.lowered, inputs, step.uniforms))
 
     # --- contractions -----------------------------------------------------------------------------------
 
@@ -210,7 +221,8 @@ class Compiled:
         source = step.inputs[0]
         mask, starts = kept.block.buffer, counts.block.buffer
         device.launch(library.counts(device.dialect), chunks, [step.n, mask, starts])
-        device.launch(library.starts(device.dialect), 1, [chunks, starts, run.totals, position])
+        group = library.GROUP, 1, 1
+        device.launch_groups(library.starts(device.dialect), (1, 1, 1), group, [chunks, starts, run.totals, position])
         args = [step.n, mask, starts, *device.memory.place(source), *device.memory.place(step.output)]
         device.launch(library.compact(device.dialect, source.kind), chunks, args)
 
@@ -227,6 +239,58 @@ class Compiled:
             run.temporary += apart
             args += [*device.memory.place(base[0]), *(block.buffer for block in apart)]
         device.launch(library.accumulate(device.dialect, values.kind, kind), shares, args)
+
+
+def given(device: Device, kernel: Lowered, inputs: Sequence[Storage], uniforms: Sequence[Scalar]) -> list[Any]:
+    """The arguments that are the slots and the uniforms."""
+    args: list[Any] = []
+    for s in inputs:
+        args += (*device.memory.place(s), s.length)
+    return args + [u if ty is FLOAT else int(u) for u, ty in zip(uniforms, kernel.uniforms, strict=True)]
+
+
+class Shared:
+    """A fold or scan whose terms many items share (backends/c/reduction.py). kernel: what runs in order, ready for code."""
+
+    def __init__(self, device: Device, op: StepOp, kernel: Lowered, kinds: tuple[Kind, ...], found: Reduction) -> None:
+        self.device = device
+        self.kernel = kernel
+        self.found = found
+        term = prepare(prepared(found.term))
+        operation = found.operation
+        self.partial = reduction.partial(device.dialect, term, kinds, operation)
+        if op == "scan":
+            self.last = reduction.starts(device.dialect, kernel, kinds, found)
+            self.spread = reduction.spread(device.dialect, term, kinds, operation)
+        else:
+            self.last = reduction.fold(device.dialect, kernel, kinds, found)
+
+    def enqueue(self, step: Step, run: Run, position: int) -> bool:
+        """Put the launches of a step into the queue, if it is long enough to be shared."""
+        device, whole = self.device, self.found.terms is not None
+        if whole and step.n != 1:
+            return False
+        n = count(self.found.terms, [s.length for s in step.inputs], step.uniforms) if self.found.terms else step.n
+        parts = min(device.shares, n // reduction.SHARE)
+        if n < reduction.LEAST or parts < 2:
+            return False
+        span = -(-n // parts)
+        shares, sizes = (
+            device.memory.allocate(KIND_OF[self.kernel.type], parts),
+            device.memory.allocate(Kind.I64, parts),
+        )
+        run.temporary += [shares.block, sizes.block]
+        partials, doubts = shares.block.buffer, sizes.block.buffer
+        rest = given(device, self.kernel, step.inputs, step.uniforms)
+        answers = [run.flags, position]
+        # In a fold, neighbouring items take neighbouring terms.
+        how = [parts, 1, n, parts] if whole else [parts, span, span, 1]
+        device.launch(self.partial, parts, [n, partials, 0, *answers, *how, doubts, *rest])
+        to = device.memory.place(step.output)
+        device.launch(self.last, 1, [step.n, *to, *answers, partials, doubts, parts, *rest])
+        if not whole:
+            device.launch(self.spread, parts, [n, *to, *answers, partials, doubts, parts, span, *rest])
+        return True
 
 
 def overlaps(inputs: Sequence[Storage], output: Storage) -> bool:

@@ -12,11 +12,15 @@ from osprey_py.backends.protocol import KIND_OF, Kind
 
 CHUNK = 256
 """Elements that one item of a filter looks at."""
+GROUP = 64
+"""Items that add up what the chunks keep."""
 
 
-def _text(dialect: Dialect, declared: list[tuple[str, str]], lines: str) -> Text:
+def _text(dialect: Dialect, declared: list[tuple[str, str]], lines: str, group: int | None = None) -> Text:
+    """group: how many items its one group has; any number of any size where not given."""
     parameters = ", ".join(text for _, text in declared)
-    body = f"{dialect.kernel} {ENTRY}({parameters}) {{\n{lines}}}\n"
+    size = "" if group is None else f" {dialect.group_size.format(group, 1)}"
+    body = f"{dialect.kernel.replace(' void', '')}{size} void {ENTRY}({parameters}) {{\n{lines}}}\n"
     return Text(program(dialect, body, {}), tuple(kind for kind, _ in declared))
 
 
@@ -43,7 +47,8 @@ def counts(dialect: Dialect) -> Text:
 
 
 def starts(dialect: Dialect) -> Text:
-    """Where each chunk's kept elements go: counts become sums of those before; total[place] is all of them."""
+    """Where each chunk's kept elements go: counts become sums of those before; total[place] is all of them. One group:
+    each item adds up a share of the counts, and begins where the items before it end."""
     memory = _memory(dialect)
     declared = [
         ("int", "const i64 chunks"),
@@ -55,15 +60,23 @@ def starts(dialect: Dialect) -> Text:
         dialect,
         declared,
         f"""\
-    if ({dialect.item} != 0) return;
+    {dialect.local} i64 sums[{GROUP}];
+    const i64 item = {dialect.item}, share = (chunks + {GROUP - 1}) / {GROUP};
+    const i64 begin = item * share, end = begin + share < chunks ? begin + share : chunks;
     i64 sum = 0;
-    for (i64 chunk = 0; chunk < chunks; ++chunk) {{
+    for (i64 chunk = begin; chunk < end; ++chunk) sum += counts[chunk];
+    sums[item] = sum;
+    {dialect.barrier}
+    i64 at = 0;
+    for (i64 before = 0; before < item; ++before) at += sums[before];
+    for (i64 chunk = begin; chunk < end; ++chunk) {{
         const i64 count = counts[chunk];
-        counts[chunk] = sum;
-        sum += count;
+        counts[chunk] = at;
+        at += count;
     }}
-    total[place] = sum;
+    if (item == {GROUP - 1}) total[place] = at;
 """,
+        group=GROUP,
     )
 
 
