@@ -71,6 +71,8 @@ class Paper:
     def flush(self) -> None:
         pass
 
+    wait = flush
+
 
 class Beside(HostBackend):
     """The host, which has every launch written for CUDA too."""

@@ -3,6 +3,8 @@ goes wrong. Needs an OpenCL device; PoCL is one."""
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,6 +26,7 @@ from osprey_py.conformance.cases import Case, cases
 from osprey_py.conformance.compare import difference, run_case
 from osprey_py.graph.runtime import Runtime
 from osprey_py.kernel.ir import FLOAT, Kernel, Node, index, load
+from osprey_py.numerics import exact
 from tests import snapshots
 from tests.training.support import text as words
 
@@ -209,6 +212,22 @@ def test_data_of_the_host_is_brought_once(device: OpenCLBackend) -> None:
     whole = Storage(Kind.F64, np.linspace(0.0, 1.0, 1000))
     first, again, part = (device.memory.place(s) for s in (whole, whole, whole.part(10, 20)))
     assert first[0] is again[0] is part[0] and (first[1], part[1]) == (0, 10)
+
+
+def test_data_of_the_host_stays_until_nothing_reads_it() -> None:
+    """What lies in the machine's own memory is read there by launches that have not run yet."""
+    device = OpenCLBackend()
+    slow = Kernel((FLOAT,), (), Node("tanh", FLOAT, (load(0, FLOAT, index()),)))
+    array = np.linspace(-1.0, 1.0, 100_000)
+    alive, source = weakref.ref(array), Storage(Kind.F64, array)
+    output = device.allocate(Kind.F64, 100_000)
+    step = Step("map", slow, (source,), (), 100_000, output, None)
+    device.run([replace(step, compiled=device.compile("map", slow, (Kind.F64,), step))])
+    del array, source, step
+    gc.collect()
+    assert device.driver.shared is False or alive() is not None
+    assert output.part(0, 1).data.tolist() == [exact.tanh(-1.0)]
+    assert alive() is None
 
 
 def test_programs_are_the_same_text_each_time(device: OpenCLBackend) -> None:

@@ -66,7 +66,8 @@ class QueueBackend:
         self.memory.release(storage)
 
     def run(self, steps: Sequence[Step]) -> Report:
-        asked = any(s.compiled.faults or s.op == "filter" for s in steps)
+        filters = any(s.op == "filter" for s in steps)
+        asked = filters or any(s.compiled.faults for s in steps)
         run = self._begin(len(steps), asked)
         pending = False
         position = 0
@@ -79,7 +80,7 @@ class QueueBackend:
                     break
                 compiled.enqueue(step, run, position)
                 pending = pending or compiled.faults
-            fault, totals = self._read(len(steps)) if asked else (None, [])
+            fault, totals = self._read(len(steps), filters) if asked else (None, [])
             self.driver.flush()
         except DeviceError as error:
             if error.step is None:
@@ -100,12 +101,13 @@ class QueueBackend:
             self.driver.write(flags.buffer, 0, self._down[:count])
         return Run(flags.buffer, totals.buffer)
 
-    def _read(self, count: int) -> tuple[int | None, list[int]]:
-        """(the first step whose flag is up, the totals of filters)."""
+    def _read(self, count: int, filters: bool = False) -> tuple[int | None, list[int]]:
+        """(the first step whose flag is up, the totals of filters; of other steps, and if there is none, anything)."""
         assert self._answers is not None
         flags, totals = np.empty(count, np.int32), np.empty(count, np.int64)
         self.driver.read(self._answers[0].buffer, 0, flags)
-        self.driver.read(self._answers[1].buffer, 0, totals)
+        if filters:
+            self.driver.read(self._answers[1].buffer, 0, totals)
         raised = np.flatnonzero(flags)
         return (int(raised[0]) if len(raised) else None), [int(t) for t in totals]
 

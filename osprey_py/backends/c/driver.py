@@ -1,7 +1,7 @@
 """What the C backends ask of a driver: memory, built programs, launches in one queue.
 
 A driver turns its own errors into `DeviceError`s of one sentence. Launches, copies and reads happen in the order in
-which they are asked for; only `read` waits.
+which they are asked for; only `read` and `wait` wait.
 """
 
 from __future__ import annotations
@@ -52,6 +52,10 @@ class Driver(Protocol):
 
     def flush(self) -> None:
         """Let the device begin."""
+        ...
+
+    def wait(self) -> None:
+        """Until all that was asked for is done."""
         ...
 
 

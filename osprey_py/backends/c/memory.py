@@ -2,12 +2,14 @@
 
 Comes in: kinds and lengths, or data of the host. Goes out: `DeviceStorage`, whose `data` is copied over when somebody of
 the host asks for it; and for data of the host (weights in a mapped file, say) the device's copy of the whole of it, made
-once and kept as long as the data lives. Where the device shares the machine's memory, data is used where it lies.
+once and kept as long as the data lives. Where the device shares the machine's memory, data is used where it lies, and kept
+until no launch in the queue reads it.
 """
 
 from __future__ import annotations
 
 import weakref
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from osprey_py.backends.c.driver import Driver
-from osprey_py.backends.protocol import Kind, Refused, Storage
+from osprey_py.backends.protocol import DeviceError, Kind, Refused, Storage
 
 IDLE = 512 << 20
 """Bytes that may lie unused before released blocks are given back."""
@@ -64,6 +66,12 @@ class DeviceStorage(Storage):
         self.memory.write(self, np.ascontiguousarray(values, self.kind.dtype))
 
 
+def _drain(driver: Driver) -> None:
+    """Nobody looks at the results any more, but launches may still read what lies in the machine's own memory."""
+    with suppress(DeviceError):
+        driver.wait()
+
+
 def size_class(size: int) -> int:
     """The least class that holds so many bytes: sixteenths of a power of two."""
     step = max(64, 1 << max(size.bit_length() - 5, 0))
@@ -78,7 +86,9 @@ class Memory:
         self.moved = [0, 0]
         self._free: dict[int, list[Block]] = {}
         self._idle = 0
-        self._data: weakref.WeakKeyDictionary[Storage, Block] = weakref.WeakKeyDictionary()
+        self._data: dict[weakref.ref[Storage], Block] = {}
+        self._leaving: list[Block] = []
+        weakref.finalize(self, _drain, driver)
 
     def allocate(self, kind: Kind, n: int) -> DeviceStorage:
         """Uninitialised. Raises Refused for more than one buffer holds, DeviceError when there is no room."""
@@ -115,16 +125,31 @@ class Memory:
         if isinstance(storage, DeviceStorage):
             return storage.block.buffer, storage.begin
         whole = storage.whole or storage
-        block = self._data.get(whole)
+        block = self._data.get(weakref.ref(whole))
         if block is None:
-            block = self._data[whole] = self._bring(whole)
+            if sum(b.size for b in self._leaving) > IDLE:
+                self.wait()
+            block = self._bring(whole)
+            self._data[weakref.ref(whole, self._forget)] = block
         return block.buffer, storage.begin
+
+    def _forget(self, whole: weakref.ref[Storage]) -> None:
+        """The data is dead; launches that are still in the queue may read it where it lies."""
+        self._leaving.append(self._data.pop(whole))
+
+    def wait(self) -> None:
+        """Until every launch before has run."""
+        gone, self._leaving = self._leaving, []
+        self.driver.wait()
+        del gone
 
     def read(self, storage: DeviceStorage) -> npt.NDArray[Any]:
         array = np.empty(storage.length, storage.kind.dtype)
         if storage.length:
+            gone, self._leaving = self._leaving, []
             self.driver.read(storage.block.buffer, storage.begin * storage.kind.itemsize, array)
             self.moved[1] += array.nbytes
+            del gone
         return array
 
     def write(self, storage: DeviceStorage, array: npt.NDArray[Any]) -> None:

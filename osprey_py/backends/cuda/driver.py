@@ -158,6 +158,10 @@ class CudaDriver:
     def flush(self) -> None:
         """The stream begins by itself."""
 
+    def wait(self) -> None:
+        self._enter()
+        self._call("cuStreamSynchronize", self._stream)
+
     def _enter(self) -> None:
         """Programs run in a thread of their own; the context follows."""
         self._call("cuCtxSetCurrent", self._context)

@@ -85,7 +85,16 @@ class OpenCLDriver:
             raise failed(error) from None
 
     def flush(self) -> None:
-        self.queue.flush()
+        try:
+            self.queue.flush()
+        except cl.Error as error:
+            raise failed(error) from None
+
+    def wait(self) -> None:
+        try:
+            self.queue.finish()
+        except cl.Error as error:
+            raise failed(error) from None
 
 
 _KNOWN = {
