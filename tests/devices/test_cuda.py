@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
+from osprey_py.backends import discovery
 from osprey_py.backends.c.backend import QueueBackend
 from osprey_py.backends.c.dialect import FUNCTIONS
 from osprey_py.backends.c.dialects import CUDA, OPENCL
@@ -23,10 +25,12 @@ from osprey_py.backends.cuda.ptx import broken
 from osprey_py.backends.host import HostBackend
 from osprey_py.backends.protocol import Capabilities, DeviceError, Kind, Report, Step, StepOp, Unusable
 from osprey_py.check import load_program
+from osprey_py.cli.main import main
 from osprey_py.conformance.cases import cases
 from osprey_py.eval.run import run_program
 from osprey_py.graph.runtime import Runtime
 from osprey_py.kernel.ir import OPS, Kernel
+from tests.training.support import text as words
 
 ROOT = Path(__file__).parent.parent.parent
 SMALL = ROOT / "examples" / "gpt2" / "small"
@@ -34,9 +38,15 @@ GPT2 = ("--prompt", "The capital of France is", "--weights", str(SMALL))
 EXAMPLES = [
     ("gpt2/gpt2.osp", (*GPT2, "--tokens", "2")),
     ("gpt2/train.osp", GPT2),
+    *(("gpt2/descend.osp", (*GPT2, "--steps", "1", "--by", way)) for way in ("hand", "language")),
     *((f"small/{p.name}", ()) for p in sorted((ROOT / "examples" / "small").glob("*.osp")) if ".test." not in p.name),
     ("tour/vectors.osp", ()),
 ]
+
+
+@cache
+def _ptx(source: str) -> str:
+    return compile_ptx(source, "compute_90")
 
 
 class Paper:
@@ -60,7 +70,7 @@ class Paper:
         array[:] = 0
 
     def build(self, text: Text) -> Text:
-        self.sources[text.source] = compile_ptx(text.source, "compute_90")
+        self.sources[text.source] = _ptx(text.source)
         return text
 
     def launch(self, function: Text, groups: Any, items: Any, args: Sequence[Any]) -> None:
@@ -99,7 +109,7 @@ def _bad(paper: Paper) -> dict[str, list[str]]:
     return {source[-400:]: found for source, ptx in paper.sources.items() if (found := broken(ptx))}
 
 
-@pytest.mark.parametrize(("program", "args"), EXAMPLES, ids=[p for p, _ in EXAMPLES])
+@pytest.mark.parametrize(("program", "args"), EXAMPLES, ids=[f"{p} {' '.join(a[6:])}".strip() for p, a in EXAMPLES])
 def test_every_kernel_of_the_examples(program: str, args: tuple[str, ...]) -> None:
     """N1: no fma touches an operation of the contract."""
     path = ROOT / "examples" / program
@@ -108,12 +118,35 @@ def test_every_kernel_of_the_examples(program: str, args: tuple[str, ...]) -> No
     paper = Paper()
     out = io.StringIO()
     backend = Beside(paper)
-    # A base of an accumulation is what the C backends do not take.
-    backend.capabilities = backend.paper.capabilities
     assert run_program(checked, args=args, runtime=Runtime(backend), stdout=out, folder=str(path.parent)) == 0
     assert len(paper.sources) >= 1 and _bad(paper) == {}
     if program.startswith("gpt2"):
         assert len(paper.sources) > 12 and any("__shared__" in s for s in paper.sources)
+
+
+TRAINED = [
+    ("shakespeare/gpt.osp", "--batch 2 --context 16 --width 16 --heads 2 --layers 1 --characters 3".split()),
+    (
+        "gpt2/small.osp",
+        "--batch 2 --context 16 --width 8 --heads 2 --layers 1 --merges 3 --written 2 --warmup 1".split(),
+    ),
+]
+
+
+@pytest.mark.parametrize(("program", "sizes"), TRAINED, ids=[p for p, _ in TRAINED])
+def test_every_kernel_of_a_training_step(
+    program: str, sizes: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """N1: gradients and AdamW as the language derives them, validation, the sample at the end."""
+    text = tmp_path / "text.txt"
+    text.write_text(words(3000), encoding="utf-8")
+    paper = Paper()
+    backend = Beside(paper)
+    monkeypatch.setattr(discovery, "factory", lambda name: lambda: backend)
+    command = ["train", str(ROOT / "examples" / program), "--data", str(text), "--steps", "2", "--windows", "2", *sizes]
+    assert main([*command, "--device", "paper"]) == 0
+    assert len(paper.sources) > 40 and _bad(paper) == {}
+    assert any("__shared__" in s for s in paper.sources)
 
 
 def test_every_operation() -> None:
