@@ -83,12 +83,19 @@ def _command(args: list[str]) -> int:
     if args[0] not in COMMANDS:
         print(_unknown(args[0]), file=sys.stderr)
         return 2
-    command: Callable[[list[str]], int] = import_module(f"osprey_py.cli.{args[0]}").main
+    from osprey_py.backends.garbage import seldom
+
+    with seldom():
+        return _called(args[0], args[1:])
+
+
+def _called(name: str, args: list[str]) -> int:
+    command: Callable[[list[str]], int] = import_module(f"osprey_py.cli.{name}").main
     from osprey_py.backends.protocol import DeviceError
     from osprey_py.source.diagnostic import OspreyError
 
     try:
-        return command(args[1:])
+        return command(args)
     except OspreyError as error:
         from osprey_py.cli.options import report
 

@@ -39,6 +39,7 @@ def main(argv: list[str]) -> int:
     if program is None:
         return 1
 
+    from osprey_py.backends.garbage import keep
     from osprey_py.eval.run import run_program
     from osprey_py.graph.runtime import Runtime
 
@@ -50,6 +51,7 @@ def main(argv: list[str]) -> int:
 
         backend = verifying = Verifying(backend, make_backend(options.verify_device, options.threads))
     runtime = Runtime(backend, fusion=not options.no_fusion, profile=watched)
+    keep()
     code = run_program(program, args=rest[1:], runtime=runtime, folder=str(Path(rest[0]).parent))
     if options.plan:
         print(runtime.plan_text(), file=sys.stderr)

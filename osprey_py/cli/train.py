@@ -70,6 +70,7 @@ def _seed(text: str) -> int:
 
 
 def _train(parser: argparse.ArgumentParser, path: Path, words: list[str], stop: Stopping) -> int:
+    from osprey_py.backends.garbage import keep
     from osprey_py.graph.runtime import Runtime
     from osprey_py.training.drive import drive
     from osprey_py.training.options import add_program_options, given_values, program_options
@@ -88,6 +89,7 @@ def _train(parser: argparse.ArgumentParser, path: Path, words: list[str], stop: 
         parser.error(_unknown(unknown[0], options))
     if parsed.resume and parsed.checkpoint is None:
         parser.error("--resume: from where? give --checkpoint DIR")
+    keep()
     return drive(program, options, given_values(options, parsed), _settings(parsed), stop)
 
 

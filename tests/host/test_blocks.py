@@ -8,6 +8,7 @@ import weakref
 import numpy as np
 import pytest
 
+from osprey_py.backends import garbage
 from osprey_py.backends.host.blocks import ALIGNMENT, IDLE, Blocks, size_class
 from osprey_py.backends.protocol import Kind, Storage
 
@@ -67,3 +68,18 @@ def test_size_classes_hold_what_they_are_asked_for_and_little_more(size: int) ->
     assert found >= size
     assert found % ALIGNMENT == 0
     assert found <= max(size + ALIGNMENT, size * 17 // 16 + 1)
+
+
+def test_blocks_in_cycles_are_found_when_memory_grows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Python counts objects; a few of them may hold all of the memory."""
+    monkeypatch.setattr(garbage, "BYTES", 1 << 20)
+    blocks = Blocks()
+    thresholds = gc.get_threshold()
+    with garbage.seldom():
+        garbage.keep()
+        for _ in range(100):
+            cycle: list[object] = [blocks.allocate(Kind.F64, 1 << 14)]
+            cycle.append(cycle)
+        assert len(blocks._used) <= 9
+    assert gc.get_threshold() == thresholds
+    assert gc.get_freeze_count() == 0

@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from osprey_py.backends.c.driver import Driver
+from osprey_py.backends.garbage import Taken
 from osprey_py.backends.protocol import DeviceError, Kind, Refused, Storage
 
 IDLE = 512 << 20
@@ -86,6 +87,7 @@ class Memory:
         self.moved = [0, 0]
         self._free: dict[int, list[Block]] = {}
         self._idle = 0
+        self._taken = Taken()
         self._data: dict[weakref.ref[Storage], Block] = {}
         self._leaving: list[Block] = []
         weakref.finalize(self, _drain, driver)
@@ -103,6 +105,7 @@ class Memory:
             block.used = True
             return block
         self._check(size)
+        self._taken.more(size)
         return Block(self.driver.buffer(size), size)
 
     def release(self, storage: Storage) -> None:

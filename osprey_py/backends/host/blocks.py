@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from osprey_py.backends.garbage import Taken
 from osprey_py.backends.protocol import Kind, Storage
 
 ALIGNMENT = 64
@@ -36,6 +37,7 @@ class Blocks:
         self.bound = bound
         self._free: dict[int, list[tuple[Block, int]]] = {}
         self.idle = 0
+        self._taken = Taken()
         self._used: dict[int, tuple[weakref.ref[Block], int, int]] = {}
 
     def allocate(self, kind: Kind, n: int) -> Storage:
@@ -48,6 +50,7 @@ class Blocks:
         else:
             if size + ALIGNMENT > sys.maxsize:
                 raise MemoryError
+            self._taken.more(size)
             block = np.empty(size + ALIGNMENT, np.uint8)
             start = -block.__array_interface__["data"][0] % ALIGNMENT
         name = id(block)
