@@ -326,16 +326,18 @@ class _Fusion:
         inlined = self.fuser.inline(base.kernel, slot, producer.kernel, same)
         if inlined is None:
             return None
-        others = [k for k in range(len(base.inputs)) if k != slot]
+        picks = base.picks + producer.picks
         return _Base(
             inlined.kernel,
-            (*(base.inputs[k] for k in others), *producer.inputs),
-            (*(base.same[k] for k in others), *(same and s for s in producer.same)),
-            (*base.picks, *producer.picks, *(((source, LENGTH),) if inlined.reads_length else ())),
+            base.inputs[:slot] + base.inputs[slot + 1 :] + producer.inputs,
+            base.same[:slot] + base.same[slot + 1 :] + (producer.same if same else (False,) * len(producer.same)),
+            (*picks, (source, LENGTH)) if inlined.reads_length else picks,
         )
 
     def _merged(self, base: _Base) -> _Base:
         """Slots of the same buffer and uniforms of the same origin made one."""
+        if len(set(base.inputs)) == len(base.inputs) and len(set(base.picks)) == len(base.picks):
+            return base
         deduped = self.fuser.dedupe(base.kernel, base.inputs, base.picks)
         return _Base(
             deduped.kernel,
