@@ -358,21 +358,24 @@ def walk(roots: Iterable[Node]) -> Iterator[Node]:
     """Every node reachable from the roots once, operands before users. Needs no Python stack."""
     seen: set[Node] = set()
     for root in roots:
-        stack: list[tuple[Node, bool]] = [(root, False)]
+        # None: the operands of the node below it are done.
+        stack: list[Node | None] = [root]
         while stack:
-            node, done = stack.pop()
-            if done:
-                yield node
-                continue
-            if node in seen:
-                continue
-            seen.add(node)
-            stack.append((node, True))
-            stack.extend((a, False) for a in reversed(node.args) if a not in seen)
+            node = stack.pop()
+            if node is None:
+                below = stack.pop()
+                assert below is not None
+                yield below
+            elif node not in seen:
+                seen.add(node)
+                if node.args:
+                    stack += (node, None, *reversed(node.args))
+                else:
+                    yield node
 
 
 def rebuild(node: Node, args: tuple[Node, ...]) -> Node:
     """The node with other operands; the same object when nothing changed."""
-    if len(args) == len(node.args) and all(a is b for a, b in zip(args, node.args, strict=True)):
+    if args == node.args:  # nodes are equal to themselves only
         return node
     return Node(node.op, node.type, args, node.attr, node.site)

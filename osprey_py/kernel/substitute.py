@@ -41,7 +41,7 @@ def rewrite(root: Node, rule: Rule, done: dict[Node, Node] | None = None) -> Nod
     and extended."""
     new = {} if done is None else done
     for node in _pending(root, new):
-        args = tuple(new[a] for a in node.args)
+        args = tuple([new[a] for a in node.args])
         made = rule(node, args)
         new[node] = rebuild(node, args) if made is None else made
     return new[root]
@@ -51,15 +51,17 @@ def _pending(root: Node, done: dict[Node, Node]) -> list[Node]:
     """The nodes under root that are not done, operands first."""
     order: list[Node] = []
     seen: set[Node] = set()
-    stack: list[tuple[Node, bool]] = [(root, False)]
+    # None: the operands of the node below it are in order.
+    stack: list[Node | None] = [root]
     while stack:
-        node, ready = stack.pop()
-        if ready:
-            order.append(node)
+        node = stack.pop()
+        if node is None:
+            below = stack.pop()
+            assert below is not None
+            order.append(below)
         elif node not in done and node not in seen:
             seen.add(node)
-            stack.append((node, True))
-            stack.extend((a, False) for a in reversed(node.args))
+            stack += (node, None, *reversed(node.args))
     return order
 
 
