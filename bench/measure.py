@@ -49,6 +49,8 @@ def run(command: Sequence[str], threads: int, more: Mapping[str, str] | None = N
     """A process from start to end, from the root of the repository. threads: of libraries that read POOLS.
     more: further variables of its environment. SystemExit when it fails."""
     environment = os.environ | dict.fromkeys(POOLS, str(threads)) | dict(more or {})
+    # An installed package has its modules compiled, as the peers have.
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     lines, times = [], []
     begin = time.perf_counter()
     child = subprocess.Popen(command, stdout=subprocess.PIPE, cwd=ROOT, env=environment, text=True, encoding="utf-8")
