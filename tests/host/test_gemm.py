@@ -25,12 +25,15 @@ POOLS = {n: Pool(n) for n in (1, 2, 7)}
 
 def plain(a: Array, b: Array, seed: float) -> Array:
     """The contract: one accumulator an output, k ascending, the product rounded, then the sum."""
-    acc = np.full((a.shape[0], b.shape[1]), seed)
+    return carried(a, b, np.full((a.shape[0], b.shape[1]), seed))
+
+
+def carried(a: Array, b: Array, acc: Array) -> Array:
+    """The same, begun with sums there are."""
     with np.errstate(all="ignore"):
         for k in range(a.shape[1]):
             acc = acc + a[:, k, None] * b[None, k, :]
-    acc[np.isnan(acc)] = np.nan
-    return acc
+    return np.where(np.isnan(acc), np.nan, acc)
 
 
 def store(x: Array, kind: Kind) -> npt.NDArray[np.generic]:
@@ -239,6 +242,90 @@ def test_each_row_may_have_more_terms_than_the_one_before(
     for r in range(m):
         terms = k + r * slope
         assert c[r].tobytes() == plain(a[r : r + 1, :terms], b[:terms], 0.0).tobytes()
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    st.tuples(st.integers(1, 40), st.integers(1, 40), st.integers(1, 40), st.sampled_from([1, 1, 3])),
+    st.tuples(st.integers(-30, 45), st.integers(-3, 3), st.integers(-20, 20)),
+    st.tuples(st.integers(-30, 60), st.integers(-3, 3), st.integers(-20, 20)),
+    st.tuples(st.integers(1, 3), st.integers(1, 20), st.integers(1, 40), st.booleans()),
+    st.tuples(st.booleans(), st.booleans()),
+    st.sampled_from([0.0, -0.0, 1.5, float("nan")]),
+    st.integers(0, 2**32),
+)
+def test_each_row_and_batch_may_begin_and_end_at_a_term_of_its_own(
+    shape: tuple[int, int, int, int],
+    begin: tuple[int, int, int],
+    end: tuple[int, int, int],
+    cut: tuple[int, int, int, bool],
+    layout: tuple[bool, bool],
+    seed: float,
+    source: int,
+) -> None:
+    """C3: sums over a part of their terms, earlier or later from row to row and batch to batch, empty ones too: no other
+    term is added, not even as a zero (NaN and infinities lie everywhere)."""
+    m, n, most, batches = shape
+    rng = np.random.default_rng(source)
+    a, b = values(rng, (batches, m, most), True), values(rng, (batches, most, n), True)
+    a[rng.random(a.shape) < 0.3] = np.inf
+    turned, started = layout
+    held = values(rng, (batches, m, n), True)
+    held[np.isnan(held)] = np.nan
+    c = np.ascontiguousarray(held.transpose(0, 2, 1)) if turned else held.copy()
+    p = Product(
+        m,
+        n,
+        end[0],
+        Operand(a.ctypes.data, Kind.F64, most, 1),
+        Operand(b.ctypes.data, Kind.F64, 1, n),
+        c.ctypes.data,
+        *((1, m) if turned else (n, 1)),
+        seed,
+        (Dimension(batches, m * most, most * n, m * n, end[2], begin[2]),),
+        end[1],
+        started,
+        first=begin[0],
+        row_first=begin[1],
+        most=most,
+    )
+    blocks = Blocks("tiled", cut[0] * gemm.tile().rows, cut[2], cut[1]) if cut[3] else None
+    run(gemm.launch(p, 2, blocks), 2)
+    found = c.transpose(0, 2, 1) if turned else c
+    for h in range(batches):
+        for r in range(m):
+            first = max(0, begin[0] + r * begin[1] + h * begin[2])
+            stop = max(first, min(most, end[0] + r * end[1] + h * end[2]))
+            start = held[h, r : r + 1] if started else np.full((1, n), seed)
+            terms = slice(first, stop)
+            assert found[h, r].tobytes() == carried(a[h, r : r + 1, terms], b[h, terms], start).tobytes()
+
+
+@pytest.mark.parametrize("kernel", ["tiled", "across", "along"])
+def test_each_batch_may_begin_and_end_at_a_term_of_its_own(kernel: str) -> None:
+    """C3: in every kernel, where all rows of a batch have the same terms."""
+    rng = np.random.default_rng(11)
+    batches, m, n, k = 9, 3, 37, 12
+    a, b, c = values(rng, (m, k), True), values(rng, (k, n), True), np.zeros((batches, m, n))
+    mb = np.ascontiguousarray(b.T) if kernel == "along" else b
+    p = Product(
+        m,
+        n,
+        6,
+        Operand(a.ctypes.data, Kind.F64, k, 1),
+        Operand(mb.ctypes.data, Kind.F64, *((k, 1) if kernel == "along" else (1, n))),
+        c.ctypes.data,
+        n,
+        1,
+        1.5,
+        (Dimension(batches, 0, 0, m * n, 1, 2),),
+        first=-3,
+        most=k,
+    )
+    run(gemm.launch(p, 2, Blocks(kernel, gemm.tile().rows, 20, 5)), 2)
+    for h in range(batches):
+        terms = slice(max(0, 2 * h - 3), max(0, 2 * h - 3, min(k, 6 + h)))
+        assert c[h].tobytes() == plain(a[:, terms], b[terms], 1.5).tobytes()
 
 
 @pytest.mark.parametrize("kernel", ["tiled", "across", "along"])

@@ -34,13 +34,15 @@ FLOATS = (Kind.F64, Kind.F32, Kind.F16, Kind.BF16)
 
 @dataclass(frozen=True, slots=True)
 class Dimension:
-    """One batch dimension: its extent, how far a step of it moves in A, B and C, and how many more terms it brings."""
+    """One batch dimension: its extent, how far a step of it moves in A, B and C, and by how many terms it moves the sums'
+    end and their beginning."""
 
     extent: int
     a: int
     b: int
     c: int
     terms: int = 0
+    first: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,8 +59,8 @@ class Operand:
 @dataclass(frozen=True, slots=True)
 class Product:
     """C[.., i, j] = sum over k of A[.., i, k] * B[.., j, k], beginning at seed. C is binary64 at address c with strides
-    c_m and c_n. batch: outermost first. row_terms: row i has k + i * row_terms terms. epilogue: whether one will run on
-    each block."""
+    c_m and c_n. batch: outermost first. Row i sums over k' = first + i * row_first … k + i * row_terms - 1, as far as
+    these are in 0 … most-1 (most None: the greatest end). epilogue: whether one will run on each block."""
 
     m: int
     n: int
@@ -73,6 +75,23 @@ class Product:
     row_terms: int = 0
     started: bool = False
     epilogue: bool = False
+    first: int = 0
+    row_first: int = 0
+    most: int | None = None
+
+    @property
+    def longest(self) -> int:
+        """How many terms a sum has at most."""
+        ends = self.k + max(0, (self.m - 1) * self.row_terms) + sum(max(0, (d.extent - 1) * d.terms) for d in self.batch)
+        return max(0, ends if self.most is None else min(ends, self.most))
+
+    @property
+    def mean(self) -> int:
+        """How many terms a sum has about, at least one: those in the middle of every dimension."""
+        end, start = self.k + self.m * self.row_terms // 2, self.first + self.m * self.row_first // 2
+        for d in self.batch:
+            end, start = end + d.extent * d.terms // 2, start + d.extent * d.first // 2
+        return max(1, min(end, self.longest) - max(start, 0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,14 +233,17 @@ def launch(p: Product, threads: int, blocks: Blocks | None = None) -> Launch:
         Word.EPILOGUE_SCRATCH: scratch,
         Word.K_M: p.row_terms,
         Word.STARTED: int(p.started),
+        Word.FIRST: p.first,
+        Word.FIRST_M: p.row_first,
+        Word.MOST: p.longest,
         Word.DIMENSIONS: len(p.batch),
     }
     batch: list[int] = []
     for d in p.batch:
         units *= d.extent
-        batch += (d.extent, d.a, d.b, d.c, d.terms)
+        batch += (d.extent, d.a, d.b, d.c, d.terms, d.first)
     words = [values.get(place, 0) for place in Word if place < Word.BATCH] + batch
-    work = 2 * max(1, how.m * min(how.n, p.n) * p.k)
+    work = 2 * max(1, min(how.m, p.m) * min(how.n, p.n)) * p.mean
     packed = struct.pack(f"<{len(words)}q", *words)
     block = (ctypes.c_char * len(packed)).from_buffer_copy(packed)
     places = (p.a.address, p.b.address, p.c)

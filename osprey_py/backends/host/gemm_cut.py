@@ -7,6 +7,7 @@ on the shape alone. Work is counted in multiplications and additions of a core's
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import prod
 from typing import TYPE_CHECKING
 
 from osprey_py.backends.host.gemm_target import Tile
@@ -49,12 +50,9 @@ _SPLITS = (1, 2, 3, 4, 5, 6, 8, 12, 16)
 
 def cut(p: Product, threads: int, shape: Tile) -> Blocks:
     """The blocks for a product: big enough that packing is paid for, small enough that every thread has work."""
-    batches = 1
-    most_terms = p.k + max(0, p.m - 1) * p.row_terms
-    for d in p.batch:
-        batches *= d.extent
-        most_terms += max(0, d.terms) * (d.extent - 1)
-    if p.m <= 1 or not p.row_terms:
+    batches = prod(d.extent for d in p.batch)
+    most_terms = p.longest
+    if p.m <= 1 or not (p.row_terms or p.row_first):
         few = FEW_ACROSS if p.b.row == 1 else FEW_ALONG if p.b.depth == 1 else 0
         if p.m <= few:
             return _stream(p, threads, shape, batches, most_terms)
@@ -81,7 +79,7 @@ def _stream(p: Product, threads: int, shape: Tile, batches: int, terms: int) -> 
 def _split(p: Product, threads: int, shape: Tile, batches: int, most_m: int, most_n: int) -> tuple[int, int]:
     """(m, n) of the blocks with which the last thread is done first, none above those given. A block packs its own rows and
     columns: what is cut along one side is packed more often along the other."""
-    terms = p.k + p.m * p.row_terms // 2
+    terms = p.mean
     pack_column = PACK_COLUMN if p.b.row == 1 else PACK_TURNED
     best, found = 0.0, (most_m, most_n)
     sizes_m = sorted({min(most_m, _round_up(-(-p.m // s), shape.rows)) for s in _SPLITS}, reverse=True)

@@ -68,6 +68,10 @@ def smin(b: Builder, x: Value, y: Value) -> Value:
     return b.select(b.icmp_signed("<", x, y), x, y)
 
 
+def smax(b: Builder, x: Value, y: Value) -> Value:
+    return b.select(b.icmp_signed(">", x, y), x, y)
+
+
 def for_range(
     b: Builder,
     start: Value,

@@ -120,10 +120,13 @@ class Contractions:
             c.output_row,
             c.output_column,
             c.seed,
-            tuple(gemm.Dimension(b.extent, b.left, b.right, b.output, b.terms) for b in c.batch),
+            tuple(gemm.Dimension(b.extent, b.left, b.right, b.output, b.terms, b.first) for b in c.batch),
             c.row_terms,
             c.started,
             c.epilogue and c.output_column == 1,
+            c.first,
+            c.row_first,
+            c.most,
         )
 
     def _operand(self, side: Side) -> gemm.Operand:

@@ -23,16 +23,17 @@ from osprey_py.backends.host.gemm_ir import (
     each,
     for_range,
     i64,
+    smax,
     smin,
     word,
 )
 
 
 class Word(IntEnum):
-    """Where things lie in a step's argument block. Strides are in elements. K_M: how many more terms each further row
-    has, not negative. STARTED: 1 when C holds what the sums begin with, in the seed's place. The epilogue is a
-    STEP_TYPE function over output elements, 0 for none. From BATCH on: five words for each batch dimension, outermost
-    first: extent, A's, B's and C's stride, and how many more terms each further sum has."""
+    """Where things lie in a step's argument block. Strides are in elements. FIRST, K: the first row's terms are FIRST …
+    K-1 of 0 … MOST-1; FIRST_M, K_M: how far both move with each further row. STARTED: 1 when C holds what the sums begin
+    with, in the seed's place. The epilogue is a STEP_TYPE function over output elements, 0 for none. From BATCH on: six
+    words for each batch dimension, outermost first: extent, A's, B's and C's stride, and how far K and FIRST move."""
 
     A = 0
     B = 1
@@ -61,16 +62,20 @@ class Word(IntEnum):
     EPILOGUE_SCRATCH = 24
     K_M = 25
     STARTED = 26
-    DIMENSIONS = 27
-    BATCH = 28
+    FIRST = 27
+    FIRST_M = 28
+    MOST = 29
+    DIMENSIONS = 30
+    BATCH = 31
 
 
-BATCH_WORDS = 5
+BATCH_WORDS = 6
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """One unit: `rows` x `columns` outputs, `depth` terms in its first row. a, b, c: where operands and output begin."""
+    """One unit: `rows` x `columns` outputs. a, b, c: where operands and output begin, at the least term that any row has.
+    From there its first row's terms are first … depth-1 of 0 … most-1; in further rows both may move."""
 
     args: Value
     scratch: Value
@@ -79,7 +84,9 @@ class Block:
     c: Value
     rows: Value
     columns: Value
+    first: Value
     depth: Value
+    most: Value
 
     def word(self, b: Builder, k: Word) -> Value:
         return word(b, self.args, k)
@@ -102,7 +109,7 @@ def emit_step(module: Value, name: str, compute: Callable[[Builder, Block], None
         dims = get(Word.DIMENSIONS)
 
         def digit(d: Value, state: list[Value]) -> list[Value]:
-            batch, at_a, at_b, at_c, depth = state
+            batch, at_a, at_b, at_c, depth, first = state
             last = b.sub(b.sub(dims, d), i64(1))
             row = at(b, args, b.add(i64(Word.BATCH), b.mul(last, i64(BATCH_WORDS))))
             place = b.srem(batch, word(b, row, 0))
@@ -112,6 +119,7 @@ def emit_step(module: Value, name: str, compute: Callable[[Builder, Block], None
                 b.add(at_b, b.mul(place, word(b, row, 2))),
                 b.add(at_c, b.mul(place, word(b, row, 3))),
                 b.add(depth, b.mul(place, word(b, row, 4))),
+                b.add(first, b.mul(place, word(b, row, 5))),
             ]
 
         starts = [
@@ -120,10 +128,18 @@ def emit_step(module: Value, name: str, compute: Callable[[Builder, Block], None
             b.mul(j0, get(Word.B_N)),
             b.add(b.mul(i0, get(Word.C_M)), b.mul(j0, get(Word.C_N))),
             b.add(get(Word.K), b.mul(i0, get(Word.K_M))),
+            b.add(get(Word.FIRST), b.mul(i0, get(Word.FIRST_M))),
         ]
-        _, at_a, at_b, at_c, depth = for_range(b, i64(0), dims, 1, starts, digit, "batch")
+        _, at_a, at_b, at_c, depth, first = for_range(b, i64(0), dims, 1, starts, digit, "batch")
         rows = smin(b, get(Word.BLOCK_M), b.sub(get(Word.M), i0))
         columns = smin(b, get(Word.BLOCK_N), b.sub(get(Word.N), j0))
+        last = b.sub(rows, i64(1))
+        passed = smax(b, smin(b, first, b.add(first, b.mul(last, get(Word.FIRST_M)))), i64(0))
+        at_a = b.add(at_a, b.mul(passed, get(Word.A_K)))
+        at_b = b.add(at_b, b.mul(passed, get(Word.B_K)))
+        # What is clamped no longer moves in equal steps.
+        level = b.icmp_signed("==", b.mul(last, get(Word.K_M)), i64(0))
+        depth = b.select(level, smin(b, depth, get(Word.MOST)), depth)
         block = Block(
             args,
             scratch,
@@ -132,7 +148,9 @@ def emit_step(module: Value, name: str, compute: Callable[[Builder, Block], None
             at(b, word(b, args, Word.C, PTR), at_c),
             rows,
             columns,
-            depth,
+            b.sub(first, passed),
+            b.sub(depth, passed),
+            b.sub(get(Word.MOST), passed),
         )
         compute(b, block)
         with b.if_then(b.icmp_signed("!=", get(Word.EPILOGUE), i64(0))):

@@ -2,11 +2,14 @@
 
 Comes in: a `Block` of the output. Goes out: its sums, k in blocks ascending with the partial sums carried in C itself,
 which is exact. Tiles at the edge, and outputs whose columns are not contiguous, go through a scratch tile.
-Where each row has more terms than the one before (causal sums), a tile does what all its rows have, and each row the rest.
+Where sums begin or end later from row to row (causal sums), a tile does together what all its rows have; what is before and
+behind, some rows at a time (`emit_ragged`). Nothing is packed or computed for terms that no row of a tile has.
 Scratch: the packed A block, the packed B panel, one tile, one row of seeds.
 """
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 from llvmlite import ir
 
@@ -24,6 +27,7 @@ from osprey_py.backends.host.gemm_ir import (
     each,
     for_range,
     i64,
+    smax,
     smin,
     splat,
     vec,
@@ -42,7 +46,7 @@ def scratch_bytes(tile: Tile, block_m: int, block_k: int) -> int:
 
 def emit_tiled(module: Value, tile: Tile) -> Value:
     """`gemm_tiled`, a STEP_TYPE function for every shape, stride and kind."""
-    row_rest = emit_row_rest(module, tile)
+    ragged = emit_ragged(module, tile)
     micros = {h: emit_micro(module, tile, h) for h in tile.heights}
     ascending = sorted(tile.heights)
 
@@ -82,23 +86,27 @@ def emit_tiled(module: Value, tile: Tile) -> Value:
         for j in range(tile.columns):
             b.store(seed, at(b, seeds, j), align=8)
         line = b.mul(b_k, b_size)
-        slope = block.word(b, Word.K_M)
+        spans = Spans(b, block)
         seeded = b.icmp_signed("==", block.word(b, Word.STARTED), i64(0))
-        longest = b.add(depth, b.mul(b.sub(block.rows, i64(1)), slope))
-        # K = 0 still takes one round, which writes the seeds.
+        longest = within(b, smax(b, spans.end(i64(0)), spans.end(b.sub(block.rows, i64(1)))), block.most)
+        # No terms still take one round, which writes the seeds.
         rounds = b.select(b.icmp_signed(">", longest, i64(0)), longest, i64(1))
 
         def round_k(p0: Value) -> None:
             deep = smin(b, block_k, b.sub(longest, p0))
-            first = b.and_(b.icmp_signed("==", p0, i64(0)), seeded)
+            opening = b.icmp_signed("==", p0, i64(0))
+            first = b.and_(opening, seeded)
             a0 = at(b, block.a, b.mul(b.mul(p0, a_k), a_size), 1)
             b0 = at(b, block.b, b.mul(b.mul(p0, b_k), b_size), 1)
 
             def pack_rows(r: Value) -> None:
                 left = b.sub(block.rows, r)
                 height = height_for(b, left)
-                source = at(b, a0, b.mul(b.mul(r, a_m), a_size), 1)
-                b.call(pack_a, [source, a_m, a_k, smin(b, height, left), height, deep, at(b, packed, b.mul(r, deep))])
+                live = smin(b, height, left)
+                span = spans.of(r, live, p0, deep)
+                source = at(b, a0, b.mul(b.add(b.mul(r, a_m), b.mul(span.least, a_k)), a_size), 1)
+                target = at(b, packed, b.add(b.mul(r, deep), b.mul(span.least, height)))
+                b.call(pack_a, [source, a_m, a_k, live, height, b.sub(span.most, span.least), target])
 
             each(b, i64(0), block.rows, tile.rows, pack_rows, "pack")
 
@@ -109,32 +117,44 @@ def emit_tiled(module: Value, tile: Tile) -> Value:
                 ahead = at(b, source, b.mul(b.mul(i64(tile.columns), b_n), b_size), 1)
                 whole = b.and_(b.icmp_signed("==", live, i64(tile.columns)), b.icmp_signed("==", c_n, i64(1)))
 
-                def more(
-                    i: Value, r: Value, height: Value, common: Value, tile_a: Value, out: Value, stride: Value
-                ) -> None:
-                    end = within(b, b.sub(b.add(depth, b.mul(b.add(r, i), slope)), p0), deep)
-                    b.call(row_rest, [at(b, tile_a, i), height, panel, common, end, at(b, out, b.mul(i, stride))])
-
                 def rows(r: Value, state: list[Value]) -> list[Value]:
                     left = b.sub(block.rows, r)
                     height = height_for(b, left)
                     high = smin(b, height, left)
+                    span = spans.of(r, high, p0, deep)
+                    with b.if_then(b.or_(opening, b.icmp_signed("<", span.least, span.most))):
+                        tile_of(r, height, high, span, state[0])
+                    return [at(b, state[0], 64, 1)]
+
+                def tile_of(r: Value, height: Value, high: Value, span: Span, ahead: Value) -> None:
                     direct = b.and_(whole, b.icmp_signed("==", high, height))
                     target = at(b, block.c, b.add(b.mul(r, c_m), b.mul(q, c_n)))
                     out = b.select(direct, target, edge)
                     stride = b.select(direct, c_m, i64(tile.columns))
                     with b.if_then(b.not_(b.or_(direct, first))):
                         copy(b, target, c_m, c_n, edge, i64(tile.columns), i64(1), high, live)
-                    start = b.select(first, seeds, out)
-                    start_stride = b.select(first, i64(0), stride)
                     left_tile = at(b, packed, b.mul(r, deep))
-                    common = within(b, b.sub(b.add(depth, b.mul(r, slope)), p0), deep)
-                    run_micro(b, height, [left_tile, panel, common, start, start_stride, out, stride, state[0], line])
-                    with b.if_then(b.icmp_signed("!=", slope, i64(0))):
-                        each(b, i64(0), high, 1, lambda i: more(i, r, height, common, left_tile, out, stride), "row")
+                    bounds = [spans.begin(r), spans.end(r), p0]
+
+                    def some(start: Value, stop: Value, init: Value, init_stride: Value) -> None:
+                        terms = [left_tile, panel, height, start, stop, *bounds, spans.begin_step, spans.end_step]
+                        b.call(ragged, [*terms, init, init_stride, out, stride])
+
+                    start, start_stride = b.select(first, seeds, out), b.select(first, i64(0), stride)
+                    before = b.icmp_signed("<", span.least, span.low)
+                    with b.if_then(before):
+                        some(span.least, span.low, start, start_stride)
+                    start, start_stride = b.select(before, out, start), b.select(before, stride, start_stride)
+                    left_common, panel_common = (
+                        at(b, x, b.mul(span.low, n)) for x, n in ((left_tile, height), (panel, i64(tile.columns)))
+                    )
+                    common = b.sub(span.high, span.low)
+                    operands = [left_common, panel_common, common, start, start_stride, out, stride, ahead, line]
+                    run_micro(b, height, operands)
+                    with b.if_then(b.icmp_signed("<", span.high, span.most)):
+                        some(span.high, span.most, out, stride)
                     with b.if_then(b.not_(direct)):
                         copy(b, edge, i64(tile.columns), i64(1), target, c_m, c_n, high, live)
-                    return [at(b, state[0], 64, 1)]
 
                 for_range(b, i64(0), block.rows, tile.rows, [ahead], rows, "tile")
 
@@ -150,23 +170,94 @@ def within(b: Builder, n: Value, most: Value) -> Value:
     return smin(b, b.select(b.icmp_signed("<", n, i64(0)), i64(0), n), most)
 
 
-def emit_row_rest(module: Value, tile: Tile) -> Value:
-    """(A's first element, its stride, B panel, from, to, out): adds to one row of a tile what k = from … to-1 bring."""
-    fn = ir.Function(module, ir.FunctionType(VOID, [PTR, I64, PTR, I64, I64, PTR]), "row_rest")
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Terms of some rows: one has least … most-1 or less, all have low … high-1. least <= low <= high <= most."""
+
+    least: Value
+    low: Value
+    high: Value
+    most: Value
+
+
+class Spans:
+    """Where the sums of a block's rows begin and end."""
+
+    def __init__(self, b: Builder, block: Block) -> None:
+        self._b = b
+        self._block = block
+        self.begin_step, self.end_step = block.word(b, Word.FIRST_M), block.word(b, Word.K_M)
+
+    def begin(self, r: Value) -> Value:
+        return self._b.add(self._block.first, self._b.mul(r, self.begin_step))
+
+    def end(self, r: Value) -> Value:
+        """Where MOST does not end it before."""
+        return self._b.add(self._block.depth, self._b.mul(r, self.end_step))
+
+    def of(self, r: Value, rows: Value, p0: Value, deep: Value) -> Span:
+        """Of rows r … r+rows-1, the terms from p0 on, at most `deep`. A bound is the greatest or least at one of both ends."""
+        b = self._b
+        last = b.add(r, b.sub(rows, i64(1)))
+        begins = [within(b, b.sub(self.begin(x), p0), deep) for x in (r, last)]
+        ends = [within(b, b.sub(self.end(x), p0), deep) for x in (r, last)]
+        low = smax(b, *begins)
+        high = smax(b, smin(b, *ends), low)
+        return Span(smin(b, *begins), low, high, smax(b, smax(b, *ends), high))
+
+
+RAGGED_TYPE = ir.FunctionType(VOID, [PTR, PTR, *[I64] * 8, PTR, I64, PTR, I64])
+"""(A tile, B panel, A's stride, from, to, the first row's begin and end, what they are counted from, how far they move with each
+row, init, its row stride, out, its row stride)."""
+
+GROUPS = (4, 2, 1)
+"""Rows that go together where each has terms of its own: sums enough to hide an addition behind others."""
+
+
+def emit_ragged(module: Value, tile: Tile) -> Value:
+    """out = init and what those of k = from … to-1 bring that are in a row's own range, for all rows of a tile."""
+    fn = ir.Function(module, RAGGED_TYPE, "ragged")
     fn.linkage = "internal"
-    left, stride, panel, start, stop, out = fn.args
+    left, panel, height, start, stop, begin, end, p0, begin_step, end_step, init, init_stride, out, out_stride = fn.args
     b = ir.IRBuilder(fn.append_basic_block("entry"))
-    places = [at(b, out, j * tile.width) for j in range(tile.vectors)]
 
-    def body(k: Value, acc: list[Value]) -> list[Value]:
-        w = splat(b, b.load(at(b, left, b.mul(k, stride)), typ=F64, align=8), tile.width)
-        row = at(b, panel, b.mul(k, i64(tile.columns)))
-        rights = [b.load(at(b, row, j * tile.width), typ=vec(tile.width), align=8) for j in range(tile.vectors)]
-        return [b.fadd(x, b.fmul(w, right)) for x, right in zip(acc, rights, strict=True)]
+    def group(count: int, r: Value) -> None:
+        """Rows r … r+count-1. A row takes part in a step k where k - begin < end - begin, both as unsigned."""
+        rows = [b.add(r, i64(i)) for i in range(count)]
+        begins = [b.sub(b.add(begin, b.mul(row, begin_step)), p0) for row in rows]
+        ends = [b.sub(b.add(end, b.mul(row, end_step)), p0) for row in rows]
+        low = smax(b, start, smin(b, begins[0], begins[-1]))
+        high = smin(b, stop, smax(b, ends[0], ends[-1]))
+        counts = [smax(b, b.sub(y, x), i64(0)) for x, y in zip(begins, ends, strict=True)]
+        begins, counts = ([splat(b, x, tile.width) for x in xs] for xs in (begins, counts))
+        cells = [(i, j) for i in range(count) for j in range(tile.vectors)]
 
-    acc = for_range(b, start, stop, 1, [b.load(p, typ=vec(tile.width), align=8) for p in places], body, "k")
-    for value, place in zip(acc, places, strict=True):
-        b.store(canonical(b, value), place, align=8)
+        def place(base: Value, stride: Value, i: int, j: int) -> Value:
+            return at(b, base, b.add(b.mul(stride, rows[i]), i64(j * tile.width)))
+
+        def body(k: Value, acc: list[Value]) -> list[Value]:
+            here = splat(b, k, tile.width)
+            line = at(b, panel, b.mul(k, i64(tile.columns)))
+            rights = [b.load(at(b, line, j * tile.width), typ=vec(tile.width), align=8) for j in range(tile.vectors)]
+            step = []
+            for i, row in enumerate(rows):
+                there = b.icmp_unsigned("<", b.sub(here, begins[i]), counts[i])
+                w = splat(b, b.load(at(b, left, b.add(b.mul(k, height), row)), typ=F64, align=8), tile.width)
+                for j, right in enumerate(rights):
+                    old = acc[i * tile.vectors + j]
+                    step.append(b.select(there, b.fadd(old, b.fmul(w, right)), old))
+            return step
+
+        sums = [b.load(place(init, init_stride, i, j), typ=vec(tile.width), align=8) for i, j in cells]
+        sums = for_range(b, low, high, 1, sums, body, "k")
+        for (i, j), value in zip(cells, sums, strict=True):
+            b.store(canonical(b, value), place(out, out_stride, i, j), align=8)
+
+    first = i64(0)
+    for count in GROUPS:
+        after = b.add(first, b.mul(b.sdiv(b.sub(height, first), i64(count)), i64(count)))
+        each(b, first, after, count, lambda r, count=count: group(count, r), f"rows{count}")  # type: ignore[misc]
+        first = after
     b.ret_void()
     return fn
 
