@@ -5,7 +5,8 @@ with its lengths, uniforms and number of elements, a `Contraction`: extents, str
 None.
 
 A candidate is a fold whose accumulator becomes `acc + load * load`, in any order of operands (addition and
-multiplication commute but for a NaN's payload, which nobody sees). At a launch it is a contraction when both
+multiplication commute but for a NaN's payload, which nobody sees), or stays as it is under a condition
+(kernel/contraction_terms.py). At a launch it is a contraction when both
 addresses are affine and in range, nothing in it can fault, and the launch index falls into digits: those that only
 one operand moves with are rows or columns, those that both or neither move with are batches. `gpuMatMul`, attention's
 scores and its mix of values, linear layers, transposed products and gradients of weights are all caught; a
@@ -20,8 +21,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from osprey_py.kernel.contraction_affine import Affine, Digit, Facts
+from osprey_py.kernel.contraction_terms import Range, added, chosen, is_minus_zero, narrowed
 from osprey_py.kernel.faults import Lowered
-from osprey_py.kernel.ir import BOOL, FLOAT, Bound, Node, const, fold_parts, index, load, walk
+from osprey_py.kernel.ir import BOOL, FLOAT, Node, const, fold_parts, index, load, walk
 from osprey_py.kernel.scopes import free
 from osprey_py.kernel.substitute import rewrite
 
@@ -59,20 +61,22 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A dimension besides rows and columns: how far a step moves in the operands and the output, and how many more
-    terms the sum has."""
+    """A dimension besides rows and columns: how far a step moves in the operands and the output, and by how many terms it
+    moves the sum's end and its beginning."""
 
     extent: int
     left: int
     right: int
     output: int
     terms: int
+    first: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Contraction:
-    """output[sum of batches + rows * i + columns * j] = seed + sum over k < terms of left * right.
-    row_terms: how many more terms each further row has (causal sums), not negative.
+    """output[sum of batches + rows * i + columns * j] = seed + sum over k = first … terms-1 of left * right.
+    row_terms, row_first: how far the end and the beginning move with each further row (causal sums). Both are as they come,
+    k is never below 0 or, where most is a number, at or above it. A sum that begins at its end, or behind it, has no terms.
     started: the output holds what each sum begins with, in the seed's place.
     epilogue: whether anything is left to do with the sum, faults included."""
 
@@ -88,6 +92,15 @@ class Contraction:
     row_terms: int
     started: bool
     epilogue: bool
+    first: int = 0
+    row_first: int = 0
+    most: int | None = None
+
+    @property
+    def cut_short(self) -> bool:
+        """Whether sums may begin behind the first term, or end in another way than later from row to row."""
+        ends = self.most is not None or self.row_terms < 0
+        return ends or any((self.first, self.row_first, *(b.first for b in self.batch)))
 
 
 # --- by structure ---------------------------------------------------------------------------------------------
@@ -158,26 +171,21 @@ def match(c: Candidate, lengths: Sequence[int], uniforms: Sequence[int | float |
     if c.flag is not None and not all(facts.values[x[c.flag]] is False for x in (inits, nexts)):
         return None
     seed = _seed(inits[c.acc], uniforms)
-    operands = _product(nexts[c.acc], attr.accs[c.acc], facts)
+    adds = added(nexts[c.acc], attr.accs[c.acc], seed is not None and not is_minus_zero(seed), facts)
     terms = facts.values[count]
-    if (seed is None and c.start is None) or operands is None or not isinstance(terms, Affine):
+    if (seed is None and c.start is None) or adds is None or not isinstance(terms, Affine):
         return None
+    term, conditions = adds
     depth = facts.digits(attr.index)
-    if len(depth) > 1:
+    operands = _product(term, facts)
+    if len(depth) > 1 or operands is None:
+        return None
+    summed = narrowed(conditions, terms, depth, facts)
+    if summed is None:
         return None
     fault = c.epilogue.fault
     epilogue = not c.bare or (fault is not None and facts.values[fault] is not False)
-    return _shape(operands, terms, depth, facts, seed, epilogue)
-
-
-def _chosen(node: Node, facts: Facts) -> Node:
-    """The node that a select is, where its condition is known."""
-    while node.op in ("select", "rare"):
-        known = facts.values[node.args[0]]
-        if not isinstance(known, bool):
-            break
-        node = node.args[1 if known else 2]
-    return node
+    return _shape(operands, summed, depth, facts, seed, epilogue)
 
 
 def _seed(init: Node, uniforms: Sequence[int | float | bool]) -> float | None:
@@ -193,23 +201,13 @@ class _Load:
     at: Affine
 
 
-def _product(step: Node, acc: Bound, facts: Facts) -> tuple[_Load, _Load] | None:
-    """The operands of `acc + load * load`."""
-    total = _chosen(step, facts)
-    if total.op != "fadd":
-        return None
-    a, b = (_chosen(x, facts) for x in total.args)
-    if a.op == "var" and a.attr is acc:
-        product = b
-    elif b.op == "var" and b.attr is acc:
-        product = a
-    else:
-        return None
+def _product(product: Node, facts: Facts) -> tuple[_Load, _Load] | None:
+    """The operands of `load * load`."""
     if product.op != "fmul":
         return None
     found = []
     for x in product.args:
-        read = _chosen(x, facts)
+        read = chosen(x, facts)
         at = facts.values[read.args[0]] if read.op == "load" else None
         if not isinstance(at, Affine):
             return None
@@ -229,11 +227,12 @@ class _Dimension:
     left: int
     right: int
     terms: int
+    first: int
 
 
 def _shape(
     operands: tuple[_Load, _Load],
-    terms: Affine,
+    summed: Range,
     depth: tuple[Digit, ...],
     facts: Facts,
     seed: float | None,
@@ -241,25 +240,24 @@ def _shape(
 ) -> Contraction | None:
     """Rows, columns and batches out of digits."""
     moves = [dict(x.at.terms) for x in operands]
-    more = dict(terms.terms)
+    more, later = dict(summed.end.terms), dict(summed.first.terms)
     if any(d.source is not None for d in more):
         return None
     dimensions: list[_Dimension] = []
     for d in facts.digits(None):
-        new = _Dimension(d.unit, d.extent, moves[0].get(d, 0), moves[1].get(d, 0), more.get(d, 0))
+        new = _Dimension(d.unit, d.extent, moves[0].get(d, 0), moves[1].get(d, 0), more.get(d, 0), later.get(d, 0))
         last = dimensions[-1] if dimensions else None
         if last is not None and _continues(last, new):
             dimensions[-1] = replace(last, extent=last.extent * new.extent)
         else:
             dimensions.append(new)
     single = [d for d in dimensions if bool(d.left) != bool(d.right)]
-    columns = next((d for d in single if d.extent >= FEW and not d.terms), None)
-    if columns is None:
-        columns = max((d for d in single if not d.terms), key=lambda d: d.extent, default=None)
+    even = [d for d in single if not d.terms and not d.first]
+    columns = next((d for d in even if d.extent >= FEW), None) or max(even, key=lambda d: d.extent, default=None)
     if columns is None:
         return None
     swapped = bool(columns.left)
-    others = [d for d in single if bool(d.left) != swapped and d.terms >= 0]
+    others = [d for d in single if bool(d.left) != swapped]
     rows = max(others, key=lambda d: d.extent, default=None)
     k = depth[0] if depth else None
     sides = [
@@ -268,14 +266,14 @@ def _shape(
     ]
     left, right = reversed(sides) if swapped else sides
     batch = tuple(
-        Batch(d.extent, *((d.right, d.left) if swapped else (d.left, d.right)), d.unit, d.terms)
+        Batch(d.extent, *((d.right, d.left) if swapped else (d.left, d.right)), d.unit, d.terms, d.first)
         for d in reversed(dimensions)
         if d is not columns and d is not rows
     )
     return Contraction(
         rows.extent if rows else 1,
         columns.extent,
-        terms.constant,
+        summed.end.constant,
         left,
         right,
         rows.unit if rows else 0,
@@ -285,10 +283,13 @@ def _shape(
         rows.terms if rows else 0,
         seed is None,
         epilogue,
+        summed.first.constant,
+        rows.first if rows else 0,
+        summed.most,
     )
 
 
 def _continues(low: _Dimension, high: _Dimension) -> bool:
-    """Whether two neighbouring digits are one to both operands and to the sum's length."""
-    pairs = ((low.left, high.left), (low.right, high.right), (low.terms, high.terms))
+    """Whether two neighbouring digits are one to both operands and to where the sum begins and ends."""
+    pairs = ((low.left, high.left), (low.right, high.right), (low.terms, high.terms), (low.first, high.first))
     return all(b == a * low.extent for a, b in pairs)

@@ -272,7 +272,7 @@ def test_each_row_and_batch_may_begin_and_end_at_a_term_of_its_own(
     turned, started = layout
     held = values(rng, (batches, m, n), True)
     held[np.isnan(held)] = np.nan
-    c = np.ascontiguousarray(held.transpose(0, 2, 1)) if turned else held.copy()
+    c = (held.transpose(0, 2, 1) if turned else held).copy()
     p = Product(
         m,
         n,

@@ -168,7 +168,8 @@ class Compiled:
             if len(self._found) >= MOST_REMEMBERED:
                 self._found.clear()
             matches = ((c, match(c, lengths, uniforms, n)) for c in self._candidates)
-            self._found[key] = next(((c, m) for c, m in matches if m is not None), None)
+            # The text of a contraction knows no sums that begin behind their first term: they run as they are written.
+            self._found[key] = next(((c, m) for c, m in matches if m is not None and not m.cut_short), None)
         return self._found[key]
 
     def _plain(

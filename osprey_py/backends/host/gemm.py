@@ -82,7 +82,9 @@ class Product:
     @property
     def longest(self) -> int:
         """How many terms a sum has at most."""
-        ends = self.k + max(0, (self.m - 1) * self.row_terms) + sum(max(0, (d.extent - 1) * d.terms) for d in self.batch)
+        ends = (
+            self.k + max(0, (self.m - 1) * self.row_terms) + sum(max(0, (d.extent - 1) * d.terms) for d in self.batch)
+        )
         return max(0, ends if self.most is None else min(ends, self.most))
 
     @property
