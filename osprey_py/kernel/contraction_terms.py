@@ -136,9 +136,8 @@ def _extreme(none: Affine | None, found: list[Affine], sign: int) -> Affine | No
 
 def _comparisons(condition: Node, holds: bool, facts: Facts) -> list[Affine] | None:
     """Sums of digits of which all are at most 0 exactly where a condition is what it has to be."""
-    known = facts.values[condition]
-    if isinstance(known, bool):
-        return [] if known == holds else None
+    if facts.values[condition] is holds:
+        return []
     args = condition.args
     match condition.op:
         case "bnot":

@@ -13,6 +13,7 @@ from osprey_py.backends.oracle import OracleBackend
 from osprey_py.backends.protocol import KIND_OF, Kind, Report, Scalar, Step, Storage
 from osprey_py.kernel.ir import BOOL, FLOAT, INT, Kernel, Node, const, index, load, select
 from tests.kernel.products import add, attention_scores, checked, div, f, get, kernel, matmul, mix, mod, mul, total, u
+from tests.kernel.some_terms import COLUMNS, DEPTH, RANGES, ROWS, WAYS, times
 
 HOSTS = {threads: HostBackend(threads) for threads in (1, 2)}
 
@@ -272,6 +273,20 @@ def test_one_kernel_at_growing_lengths(seeded: bool) -> None:
 
 SPECIAL = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 5e-324])
 """What a term that is left out must not touch."""
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("name", RANGES)
+def test_sums_from_one_term_to_another(name: str, way: str) -> None:
+    """C3, C7: what is left out lies beside NaN and infinities, and is not added."""
+    rng = np.random.default_rng(4)
+    inputs = [store(rng, ROWS * DEPTH), store(rng, DEPTH * COLUMNS)]
+    for s in inputs:
+        here = rng.random(s.length) < 0.1
+        s.data[here] = rng.choice(SPECIAL, int(here.sum()))
+    condition = RANGES[name][0]
+    k = kernel(total(u(1), lambda acc, k: WAYS[way](condition(k), acc, times(k))))
+    same(k, inputs, (ROWS, DEPTH, COLUMNS), ROWS * COLUMNS)
 
 
 @st.composite
