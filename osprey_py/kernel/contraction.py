@@ -171,7 +171,9 @@ def match(c: Candidate, lengths: Sequence[int], uniforms: Sequence[int | float |
     if c.flag is not None and not all(facts.values[x[c.flag]] is False for x in (inits, nexts)):
         return None
     seed = _seed(inits[c.acc], uniforms)
-    adds = added(nexts[c.acc], attr.accs[c.acc], seed is not None and not is_minus_zero(seed), facts)
+    # A captured seed decides nothing: what is proven of integers holds whatever it is.
+    keeps = inits[c.acc].op == "const" and seed is not None and not is_minus_zero(seed)
+    adds = added(nexts[c.acc], attr.accs[c.acc], keeps, facts)
     terms = facts.values[count]
     if (seed is None and c.start is None) or adds is None or not isinstance(terms, Affine):
         return None

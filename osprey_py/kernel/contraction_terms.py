@@ -101,7 +101,7 @@ def narrowed(conditions: tuple[Condition, ...], terms: Affine, depth: tuple[Digi
             return None
         moved = dict(below.terms)
         step = moved.pop(depth[0], 0)
-        by = abs(step)
+        by = -step if step < 0 else step
         if not by or any(d.source is not None or c % by for d, c in moved.items()):
             return None
         # rest + step * k <= 0

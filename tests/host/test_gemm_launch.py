@@ -11,9 +11,8 @@ from osprey_py.backends.host import HostBackend
 from osprey_py.backends.host.compiled import Compiled
 from osprey_py.backends.oracle import OracleBackend
 from osprey_py.backends.protocol import KIND_OF, Kind, Report, Scalar, Step, Storage
-from osprey_py.kernel.ir import BOOL, FLOAT, INT, Kernel, Node, const, index, load, select
+from osprey_py.kernel.ir import BOOL, FLOAT, INT, Kernel, Node, const, index, load
 from tests.kernel.products import add, attention_scores, checked, div, f, get, kernel, matmul, mix, mod, mul, total, u
-from tests.kernel.some_terms import COLUMNS, DEPTH, RANGES, ROWS, WAYS, times
 
 HOSTS = {threads: HostBackend(threads) for threads in (1, 2)}
 
@@ -269,96 +268,3 @@ def test_one_kernel_at_growing_lengths(seeded: bool) -> None:
             assert host.run([step]).fault is None
             assert output.data.tobytes() == run(oracle, k, list(inputs), uniforms, n)[1]
             assert recognised(step) == (not short)
-
-
-SPECIAL = np.array([np.nan, np.inf, -np.inf, -0.0, 0.0, 5e-324])
-"""What a term that is left out must not touch."""
-
-
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("name", RANGES)
-def test_sums_from_one_term_to_another(name: str, way: str) -> None:
-    """C3, C7: what is left out lies beside NaN and infinities, and is not added."""
-    rng = np.random.default_rng(4)
-    inputs = [store(rng, ROWS * DEPTH), store(rng, DEPTH * COLUMNS)]
-    for s in inputs:
-        here = rng.random(s.length) < 0.1
-        s.data[here] = rng.choice(SPECIAL, int(here.sum()))
-    condition = RANGES[name][0]
-    k = kernel(total(u(1), lambda acc, k: WAYS[way](condition(k), acc, times(k))))
-    same(k, inputs, (ROWS, DEPTH, COLUMNS), ROWS * COLUMNS)
-
-
-@st.composite
-def conditions(draw: st.DrawFn, row: Node, column: Node, k: Node, depth: int = 0) -> Node:
-    """Comparisons of sums of the fold's index and the output's digits, and what is made of them."""
-    if depth < 2 and draw(st.integers(0, 2)) == 0:
-        parts = [draw(conditions(row, column, k, depth + 1)) for _ in range(2)]
-        way = draw(st.sampled_from(["band", "bor", "bnot", "select"]))
-        if way == "bnot":
-            return Node("bnot", BOOL, (parts[0],))
-        return select(parts[0], parts[1], const(False)) if way == "select" else Node(way, BOOL, tuple(parts))
-    sides = []
-    for _ in range(2):
-        side: Node = const(draw(st.integers(-9, 12)))
-        for digit, most in ((k, 2), (row, 2), (column, 1)):
-            by = draw(st.sampled_from([0, 0, 1, 1, -1, most]))
-            if by:
-                side = add(side, mul(digit, const(by)))
-        sides.append(side)
-    return Node(draw(st.sampled_from(["lt", "le", "lt", "le", "eq"])), BOOL, tuple(sides))
-
-
-def test_sums_of_some_terms() -> None:
-    """C3, C7, N14: random conditions on a sum's terms, among NaN and infinities, in any storage kind: whatever becomes a
-    contraction has the oracle's bytes, and much does."""
-    caught, looked = [0], [0]
-
-    @settings(max_examples=60, deadline=None)
-    @given(
-        st.data(),
-        st.tuples(st.integers(1, 15), st.integers(1, 14), st.integers(1, 20)),
-        st.sampled_from([0.0, -0.0, 1.5, float("nan")]),
-        st.tuples(st.sampled_from([Kind.F64, Kind.F32]), st.booleans(), st.booleans()),
-        st.integers(0, 2**32),
-    )
-    def check(
-        data: st.DataObject,
-        shape: tuple[int, int, int],
-        seed: float,
-        layout: tuple[Kind, bool, bool],
-        source: int,
-    ) -> None:
-        m, inner, n = shape
-        kind, turned, epilogue = layout
-        i = index()
-        row, column = div(i, u(2)), mod(i, u(2))
-
-        def step(acc: Node, k: Node) -> Node:
-            right = get(1, add(mul(column, u(1)), k) if turned else add(mul(k, u(2)), column))
-            x = f("fmul", get(0, add(mul(row, u(1)), k)), right)
-            condition = data.draw(conditions(row, column, k))
-            way = data.draw(st.integers(0, 4))
-            if way == 0:
-                return select(condition, f("fadd", acc, x), acc)
-            if way == 1:
-                return select(condition, acc, f("fadd", x, acc))
-            zero = const(0.0 if way < 4 else -0.0)
-            return f("fadd", acc, select(condition, zero, x) if way == 3 else select(condition, x, zero))
-
-        result = total(u(1), step, const(seed))
-        k = kernel(f("fadd", result, load(2, FLOAT, i)) if epilogue else result, 3)
-        rng = np.random.default_rng(source)
-        inputs = [store(rng, m * inner), store(rng, inner * n, kind), store(rng, m * n)]
-        for s in inputs:
-            here = rng.random(s.length) < 0.15
-            s.data[here] = rng.choice(SPECIAL, int(here.sum()))
-        _, wanted, _ = run(OracleBackend(), k, inputs, (m, inner, n), m * n)
-        for host in HOSTS.values():
-            _, got, launch = run(host, k, inputs, (m, inner, n), m * n)
-            assert got == wanted
-        caught[0] += recognised(launch)
-        looked[0] += 1
-
-    check()
-    assert 4 * caught[0] > looked[0] > caught[0]

@@ -48,7 +48,7 @@ CASES = {
     "scores": (attention_scores(), (60, 60), (5, 5, 4, 12, 2.0), 75, [None, (5, 4, 5), (5, 4, 5)]),
     "mix": (mix(False), (75, 60), (5, 5, 4, 12), 60, [(5, 4, 5), (5, 5, 4)]),
     # Values: of each row only the later queries; weights: all products, then which of them are there.
-    "causal mix": (mix(True), (75, 60), (5, 5, 4, 12), 60, [None, (5, 5, 4)]),
+    "causal mix": (mix(True), (75, 60), (5, 5, 4, 12), 60, [(5, 4, 5), (5, 5, 4)]),
     "tied head": (head(), (40, 240), (8, 30), 150, [(30, 8, 5), (5, 8, 30)]),
 }
 
@@ -61,6 +61,16 @@ def test_a_product_s_gradients_are_products(name: str) -> None:
     assert [c and (c.m, c.n, c.terms) for c in found(r, lengths, uniforms, n)] == want
     assert [slot for slot, _ in r.subtotals] == [1, 0]
     assert all(isinstance(s, Dense) and s.exact for _, s in r.subtotals)
+
+
+def test_the_gradient_by_the_values_of_a_causal_mix_begins_later_from_row_to_row() -> None:
+    """G7, C7: two queries before the last of four keys: key c was seen by the queries from c - 2 on."""
+    lengths, uniforms, n = (3 * 2 * 4, 4 * 12), (2, 4, 4, 12), 2 * 12
+    values, weights = found(recipe("map", mix(True), (0, 1), lengths, uniforms, n), lengths, uniforms, n)
+    assert values is not None and weights is not None
+    assert (values.m, values.n, values.terms, values.row_terms) == (4, 4, 2, 0)
+    assert (values.first, values.row_first, [b.extent for b in values.batch]) == (-2, 1, [3])
+    assert not weights.cut_short and weights.epilogue
 
 
 def test_an_embedding_is_scattered() -> None:
