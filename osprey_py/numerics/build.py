@@ -98,6 +98,12 @@ class V:
     def either(self, x: V) -> V:
         return V(Node("bor", BOOL, (self.node, x.node)))
 
+    def both(self, x: V) -> V:
+        return V(Node("band", BOOL, (self.node, x.node)))
+
+    def negated(self) -> V:
+        return V(Node("bnot", BOOL, (self.node,)))
+
     def bits(self) -> V:
         """The bits of a float that is no NaN."""
         return V(Node("ubits", INT, (self.node,)))
@@ -105,6 +111,10 @@ class V:
     def float(self) -> V:
         """The float with these bits."""
         return V(Node("bitsfloat", FLOAT, (self.node,)))
+
+    def __neg__(self) -> V:
+        """The float with the other sign."""
+        return V(Node("fneg", FLOAT, (self.node,)))
 
     def abs(self) -> V:
         return V(Node("fabs", FLOAT, (self.node,)))
@@ -120,9 +130,10 @@ def rare(c: V, slow: V, fast: V) -> V:
     return V(Node("rare", fast.node.type, (c.node, slow.node, fast.node)))
 
 
-def minimum(a: V, b: V | float) -> V:
-    """The smaller of two floats, neither of them NaN."""
-    return V(Node("fmin", FLOAT, (a.node, a._of(b).node)))
+def smaller(a: V | float, b: V) -> V:
+    """a where it is less than b, else b, be that NaN: one instruction of most processors."""
+    x = a if isinstance(a, V) else V(const(a))
+    return select(x.lt(b), x, b)
 
 
 def table(values: tuple[int | float, ...], ty: Ty, at: V) -> V:
@@ -130,8 +141,24 @@ def table(values: tuple[int | float, ...], ty: Ty, at: V) -> V:
     return V(Node("table", ty, (at.node,), TableAttr(values)))
 
 
-def split(x: V) -> tuple[V, V]:
-    """(a, b) with x = a + b exactly: a has 26 significant bits, b at most 27, so that products of a's and of an a with a
-    b are exact in 53 bits. x is no NaN."""
-    a = (x.bits() & (-1 << 27)).float()
-    return a, x - a
+PRIVATE = {
+    "muladd": "a * b + c, rounded once or twice, as the target likes best",
+    "residue": "a * b + c for 1/2 <= -a * b / c <= 2 or a * b = 0, rounded once after an error below 2^-103 |a * b|",
+}
+"""Operations (float float float -> float) of the fast phases alone, whose bounds cover whatever a target makes of them:
+their bytes are no contract. They are in no `OPS`, so that no kernel that is verified holds one."""
+
+
+def muladd(a: V, b: V | float, c: V | float) -> V:
+    """a · b + c with an error below 2^-53 (|a · b| + |a · b + c|)."""
+    return V(Node("muladd", FLOAT, (a.node, a._of(b).node, a._of(c).node)))
+
+
+def residue(a: V, b: V | float, c: V | float) -> V:
+    """a · b + c where the sum cancels; exact but for 2^-103 |a · b| where it fits a double.
+
+    A fused operation, or p = a · b, p + c (exact: within a factor of two) and Dekker's error of p: with heads of 26 bits
+    and tails of at most 27, the products of heads and of a head and a tail are exact, and their sums in this order are
+    multiples of 2^-77 below 2^-24 (for a and b in [1, 2)); the product of the tails is below 2^-50 and loses 2^-104.
+    """
+    return V(Node("residue", FLOAT, (a.node, a._of(b).node, a._of(c).node)))

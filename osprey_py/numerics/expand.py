@@ -3,19 +3,20 @@
 Comes in: the operand of an `exp`, `ln` or `tanh` node. Goes out: IR without these ops. Spec: N1-N4; the same bytes as
 exact.py, which defines them.
 
-Two phases (after Ziv, and Gal's accurate tables). The fast phase gives hi + lo, an unevaluated sum of doubles, with a
-bound e on its error that is derived beside it. Where hi + (lo - e) and hi + (lo + e) round to the same double, that is
-the value; elsewhere - one element in some thousands or millions - the exact phase decides in 192-bit integers.
-No operation here needs a fixed order for the bytes' sake: any evaluation within the bounds ends at the same double.
-"ulp" facts used throughout: a sum of size s rounds with an error below 2^-53 s; `split` makes products exact.
-Fast2Sum(a, b), |a| >= |b|: s = a + b, error b - (s - a), exactly.
+Two phases (after Ziv, and Tang's tables). The fast phase gives hi + lo, an unevaluated sum of doubles, with a bound
+on its error that is derived beside it. Where hi + (lo - bound) and hi + (lo + bound) round to the same double, that is
+the value; elsewhere - one element in some ten thousand - the exact phase decides in 192-bit integers.
+No operation here needs a fixed order for the bytes' sake: any evaluation within the bounds ends at the same double. So
+targets may fuse what `muladd` and `residue` say, and nothing else (build.py).
+Used throughout: u = 2^-53; a result of size s rounds with an error below u s. Fast2Sum(a, b), |a| >= |b|: s = a + b,
+error b - (s - a), exactly. What is of second order (u times what is said to be off) is left out; every bound has room.
 """
 
 from __future__ import annotations
 
-from osprey_py.kernel.ir import BOOL, FLOAT, Node, const, rebuild, walk
+from osprey_py.kernel.ir import BOOL, FLOAT, INT, Node, const, rebuild, walk
 from osprey_py.numerics import limbs, tables
-from osprey_py.numerics.build import V, minimum, rare, select, split, table
+from osprey_py.numerics.build import V, muladd, rare, residue, select, smaller, table
 
 _MAGIC = 1.5 * 2.0**52
 _MAGIC_BITS = 0x4338000000000000
@@ -29,7 +30,7 @@ def _polynomial(x: V, coefficients: tuple[float, ...]) -> V:
     """Horner; the coefficient of the highest power first."""
     total = V(const(coefficients[0]))
     for c in coefficients[1:]:
-        total = total * x + c
+        total = muladd(total, x, c)
     return total
 
 
@@ -38,50 +39,52 @@ def _significand(bits: V) -> V:
     return (bits & ((1 << 52) - 1)) | (1 << 52)
 
 
+def _floor_over_ln2(y: V) -> V:
+    """The n that limbs.exp asks for, for |y| < 747: of k = 128 y / ln 2 rounded, (k - 1) >> 7."""
+    return ((y * tables.EXACT_STEPS_OVER_LN2 + _MAGIC).bits() - _MAGIC_BITS - 1) >> 7
+
+
 # --- exp ----------------------------------------------------------------------------------------------------
 
 
-def exp_fast(y: V) -> tuple[V, V, V]:
-    """(k, hi, lo) with e^y = 2^(k >> 7) · (hi + lo + d), 0.997 < hi + lo < 2, |lo| < 2^-25, for |y| < 747.
+def exp_fast(y: V) -> tuple[V, V, V, V]:
+    """(scale, hi, lo, cube) with e^y = hi + lo + d for -660 < y < 709: |d| < scale · (|cube| · 2^-52.1 + 2^-84), for
+    |y| < 40 even scale · (|cube| · 2^-52.1 + 2^-92); |hi + lo - scale| < 0.022 scale, |lo| < scale · 2^-18; cube is t³ and
+    below 2^-16.5.
 
-    |d| < 2^-75.2; for |y| < 40 it is below 2^-76.2. Derivation:
-      k = round(128 y / ln 2), |k| < 2^17.1. L1 = the head of ln 2 / 128 has 35 bits on the grid of 2^-42, so k·L1 is
-      exact; t = y - k·L1 is exact too (|y| > 2^-9 unless k = 0, so both are multiples of 2^-61, and |t| < 2^-8.5).
-      w = k·L2 < 2^-24.9 is off by 2^-78 (rounding) + 2^-79 (L2 itself). rh + rl = t - w, exact but for 2^-77 where
-      |t| < |w|. So r = rh + rl is off by 2^-76.9 at most, 2^-81 for |y| < 40 (there |k| < 2^12.9).
-      e^r - 1 = r + r²/2 + r³ q(r), |r| < 2^-8.5. With rh = ra + rb split: ra²/2 is exact, ra·rb is exact, rb²/2 + rh·rl
-      is tiny; r³ q(r) < 2^-28 is off by 2^-79, the series cut after r^7/5040 by 2^-83.
-      sh + sl = e^r - 1 with sl < 2^-27.4, its sums off by 2^-79. sh = sa + sb split.
-      T = th + tl = 2^(i/128): th has 26 bits, tl is off by 2^-79. T (1 + s) = th + th·sa + [th·sb + (tl + tl·sh + T·sl)]:
-      th·sa and th·sb are exact, the first sum is Fast2Sum, the bracket rounds by less than 4 · 2^-79.
+      k = round(16 y / ln 2), |k| < 2^14.1. With L1 = the head of ln 2 / 16 (52 bits), t = y - k·L1 is exact: k = 0, or
+      |y| > 2^-5.6 and both are multiples of 2^-58, |t| < 0.02167 < 2^-5.5. k·L2 < 2^-41.9 is off by 2^-95.
+      e^y = 2^(k/16) · e^t · (1 - k·L2) but for half the square of k·L2: 2^-84.8, for |y| < 40 2^-93. 2^(k/16) = scale · (1 + tail), scale = 2^n T to the nearest double; c = tail - k·L2.
+      e^t = 1 + t + t²/2 + t³ q(t). The square is exact in two doubles; sh + se = t + square/2 exactly (Fast2Sum: halving
+      is exact, so one rounding or two are the same). With sl = se + (square's error)/2 + t³ q, e^t - 1 = sh + sl.
+      t³ q, q < 0.168, is off by u t³/6 each for the square, the cube, the last step of q, its constant, the product
+      (if not fused), and by 0.02 for its other steps: 5.1 u t³/6. q's series is cut below t³ · 2^-56.6 = 0.5 u t³/6.
+      scale (1 + sh) = hi + the error of the product (residue) + that of the sum (Fast2Sum), both below 2^-57 scale. lo adds
+      scale · sl, these and c times all of it (hi alone would leave c · 2^-19 out); four roundings of t³ q's size, and one when the bound is added: 5 u t³/6.
+      In all below 10.6 u t³/6 < 2^-52.18 t³ by adding up the worst of each; as signs and sizes fall, it stays below half.
     """
-    shifted = y * tables.STEPS_OVER_LN2 + _MAGIC
-    k = shifted.bits() - _MAGIC_BITS
+    shifted = muladd(y, tables.STEPS_OVER_LN2, _MAGIC)
     steps = shifted - _MAGIC
     l1, l2 = tables.LN2_STEP
-    t = y - steps * l1
-    w = steps * l2
-    rh = t - w
-    rl = (t - rh) - w
-    ra, rb = split(rh)
-    half_square = ra * ra * 0.5
-    q = _polynomial(rh, (1 / 5040, 1 / 720, 1 / 120, 1 / 24, 1 / 6))
-    cube = (rh * rh) * rh * q
-    sh = rh + half_square
-    error = half_square - (sh - rh)
-    sl = error + (ra * rb + (cube + (rl + (rb * rb * 0.5 + rh * rl))))
-    sa, sb = split(sh)
-    heads, tails = tables.exp_table()
-    i = k & (tables.STEPS - 1)
-    th, tl = table(heads, FLOAT, i), table(tails, FLOAT, i)
-    product = th * sa
-    hi = th + product
-    lo = (product - (hi - th)) + (th * sb + (tl + (tl * sh + (th + tl) * sl)))
-    return k, hi, lo
+    t = residue(steps, -l1, y)
+    bits, tails = tables.exp_table()
+    i = shifted.bits() & (tables.STEPS - 1)
+    scale = (table(bits, INT, i) + (shifted.bits() << 48)).float()
+    c = muladd(steps, -l2, table(tails, FLOAT, i))
+    square = t * t
+    cube = square * t
+    sh = muladd(square, 0.5, t)
+    se = muladd(square, 0.5, t - sh)
+    sl = muladd(cube, _polynomial(t, tables.exp_series()), muladd(residue(t, t, -square), 0.5, se))
+    product = scale * sh
+    hi = scale + product
+    rest = (product - (hi - scale)) + muladd(scale, sl, residue(scale, sh, -product))
+    lo = muladd(hi + rest, c, rest)
+    return scale, hi, lo, cube
 
 
-EXP_BOUND = 2.0**-74
-"""Covers |d| < 2^-75.2 and the rounding of lo ± bound (2^-78)."""
+EXP_BOUND = 2.0**-68.5
+"""Of exp, in units of scale."""
 
 
 def _pack(e: limbs.Wide, n: V) -> V:
@@ -101,82 +104,75 @@ def _pack(e: limbs.Wide, n: V) -> V:
 
 def exp(x: V) -> V:
     """Correctly rounded e^x."""
-    k, hi, lo = exp_fast(x)
-    low, high = hi + (lo - EXP_BOUND), hi + (lo + EXP_BOUND)
-    scaled = (low.bits() + ((k >> 7) << 52)).float()
-    # Below -707 the result may be subnormal: one rounding at its own precision is wanted, which is the exact phase's.
-    undecided = low.ne(high).either(x.lt(-707.0))
-    result = rare(undecided, _exp_exact(x, k), scaled)
-    result = select(V(const(_EXP_LARGEST)).lt(x), _INF, result)
-    result = select(x.lt(-746.0), 0.0, result)
-    # x = 0 and subnormal or tiny x are decided as 1 by the fast phase.
-    return select(x.ne(x), _NAN, result)
+    scale, hi, lo, _ = exp_fast(x)
+    bound = scale * EXP_BOUND
+    low, high = hi + (lo - bound), hi + (lo + bound)
+    zero = x.lt(-746.0)
+    # Below -660 parts of lo may be subnormal, below -707 the result: one rounding at its own precision is wanted.
+    outside = V(const(709.0)).lt(x).either(x.lt(-660.0).both(zero.negated()))
+    # x = 0 and subnormal or tiny x are decided as 1; NaN comes out of every step as NaN and is never undecided.
+    return rare(low.lt(high).either(outside), _exp_exact(x), select(zero, 0.0, low))
 
 
-def _exp_exact(x: V, k: V) -> V:
+def _exp_exact(x: V) -> V:
     """For x that the fast phase left undecided: then |x| > 2^-55 (closer to 0 the answer is 1 by a wide margin)."""
     bits = x.bits()
     mantissa = _significand(bits)
     exponent = (bits.shru(52) & 0x7FF) - 1075
-    n = (k - 1) >> 7
-    return _pack(limbs.exp(mantissa, exponent, bits.lt(0), n), n)
+    n = _floor_over_ln2(x)
+    return select(V(const(_EXP_LARGEST)).lt(x), _INF, _pack(limbs.exp(mantissa, exponent, bits.lt(0), n), n))
 
 
 # --- ln -----------------------------------------------------------------------------------------------------
 
-_LN_RELATIVE, _LN_BOUND = 2.0**-66, 2.0**-74
+LN_CUBE, LN_REST = 2.0**-51, 2.0**-74
+"""The bound of ln is LN_CUBE |z³| + LN_REST |hi|."""
 
 
 def ln_fast(x: V) -> tuple[V, V, V, V, V]:
     """(bits, e, hi, lo, bound): ln x = hi + lo within the bound, for 0 < x < inf. bits: of x, or of 2^54 x where x is
-    subnormal; x = 2^e m with 0.705 <= m < 1.41.
+    subnormal; x = 2^e m with 0.770 < m < 1.541.
 
-    z = m·c - 1, |z| < 2^-7.9, as zh + zl: with m = ma + mb split, ma·c - 1 and mb·c are exact (c has 20 bits), and
-    TwoSum is exact. ln x = (e·ln 2 - ln c) + ln(1 + z); the bracket's head is on the grid of 2^-42 and exact, its tail
-    off by 2^-86.
-    ln(1 + z) = z - z²/2 + z³ Q(z), Q cut after z^6/9: below z^10/10. With zh = za + zb split: za²/2 and za·zb exact.
-    z³ Q < 2^-25 is off by 2^-77; the sums of lo (below 2^-25) by 2^-78 each. In all below 2^-75.
-    In the interval of 1.0, with e = 0, the head is 0, zl = 0 and everything shrinks with z: relative to z the cube is
-    off by z²/3 · 2^-51 and the sums by z²/3 · 2^-52, below 2^-68 together, Q's rest by z^9/10 < 2^-74.
-    So the bound is min(2^-74, 2^-66 |ln x|).
+    z = m·c - 1 is exact, |z| < 2^-5.5: tables.ln_table chooses c so. ln x = (e·ln 2 - ln c) + ln(1 + z); the bracket's head
+    is on the grid of 2^-42 and exact, its tail, below 2^-31, off by 2^-84 (relative to ln x, 2^-78).
+    ln(1 + z) = z - z²/2 + z³ Q(z). The square is exact in two doubles, halving is exact, and both sums are Fast2Sum: the
+    head is 0 or at least |z|, and what comes out is then larger than z²/2.
+    z³ Q, Q < 0.341, is off by u each for the square, the cube, the last step of Q, its constant, the product (if not fused)
+    and 0.1 u for its other steps: 5.1 u · 0.341 z³. Q's series is cut below z³ · 2^-54.5 = 0.36 u z³. lo adds four terms
+    and the bound: 5 u · 0.341 z³, and 5 u of what the sums left, below u |hi| each. In all 3.8 u z³ + 2^-77 |hi|.
+    In the interval of 1.0, with e = 0, head and tail are 0 and everything else is relative to z.
     """
     tiny = x.lt(2.0**-1022)
     scaled = select(tiny, x * 2.0**54, x)
     bits = scaled.bits()
     offset = bits - tables.LN_OFFSET
-    i = offset.shru(45) & (tables.STEPS - 1)
+    i = offset.shru(47) & (tables.LN_STEPS - 1)
     e = (offset >> 52) - select(tiny, 54, 0)
     m = (bits - (offset & (-1 << 52))).float()
-    cs, heads, tails = tables.ln_table()
-    c, head, tail = (table(column, FLOAT, i) for column in (cs, heads, tails))
-    ma, mb = split(m)
-    p, q = ma * c - 1.0, mb * c
-    zh = p + q
-    back = zh - p
-    zl = (p - (zh - back)) + (q - back)
-    za, zb = split(zh)
-    half_square = za * za * 0.5
-    series = _polynomial(zh, (1 / 9, -1 / 8, 1 / 7, -1 / 6, 1 / 5, -1 / 4, 1 / 3))
-    cube = (zh * zh) * zh * series
+    c, head, tail = (table(column, FLOAT, i) for column in tables.ln_table())
+    z = residue(m, c, -1.0)
+    square = z * z
+    cube = square * z
     ef = V(Node("tofloat", FLOAT, (e.node,)))
     l1, l2 = tables.LN2_GRID
-    base = ef * l1 + head
-    first = base + zh
-    error1 = zh - (first - base)
-    hi = first - half_square
-    error2 = (first - hi) - half_square
-    lo = error1 + (error2 + ((zl - (za * zb + (zb * zb * 0.5 + zh * zl))) + (cube + (ef * l2 + tail))))
-    return bits, e, hi, lo, minimum(hi.abs() * _LN_RELATIVE, _LN_BOUND)
+    base = muladd(ef, l1, head)
+    first = base + z
+    error1 = z - (first - base)
+    hi = muladd(square, -0.5, first)
+    error2 = muladd(square, -0.5, first - hi)
+    errors = muladd(residue(z, z, -square), -0.5, error1 + error2)
+    lo = errors + muladd(cube, _polynomial(z, tables.ln_series()), muladd(ef, l2, tail))
+    return bits, e, hi, lo, muladd(cube.abs(), LN_CUBE, hi.abs() * LN_REST)
 
 
 def ln(x: V) -> V:
     """Correctly rounded natural logarithm."""
     bits, e, hi, lo, bound = ln_fast(x)
     low, high = hi + (lo - bound), hi + (lo + bound)
-    result = rare(low.ne(high), _ln_exact(bits, e, low, high), low)
-    result = select(x.eq(_INF), _INF, result)
-    result = select(x.eq(0.0), -_INF, result)
-    return select(x.lt(0.0).either(x.ne(x)), _NAN, result)
+    usual = V(const(0.0)).lt(x).both(x.lt(_INF))
+    special = select(x.eq(_INF), _INF, select(x.eq(0.0), -_INF, _NAN))
+    slow = rare(usual, _ln_exact(bits, e, low, high), special)
+    return rare(low.lt(high).either(usual.negated()), slow, low)
 
 
 def _midpoint(low: V, high: V) -> tuple[V, V, V]:
@@ -200,8 +196,7 @@ def _ln_exact(bits: V, e: V, low: V, high: V) -> V:
     mantissa, exponent, size = _midpoint(low, high)
     negative = low.lt(0.0)
     signed = select(negative, V(const(0.0)) - size, size)
-    k = (signed * tables.STEPS_OVER_LN2 + _MAGIC).bits() - _MAGIC_BITS
-    n = (k - 1) >> 7
+    n = _floor_over_ln2(signed)
     e_top = limbs.exp(mantissa, exponent, negative, n)[2]
     x_mantissa = _significand(bits)
     x_exponent = _exponent(bits, e)
@@ -217,61 +212,49 @@ def _exponent(bits: V, e: V) -> V:
 
 # --- tanh ---------------------------------------------------------------------------------------------------
 
-_TANH_ONE = 19.07
-"""From here on tanh x rounds to 1: 1 - tanh x < 2 e^(-2·19.07) < 2^-54."""
-
-_TANH_SMALL, _TANH_BOUND = 2.0**-67, 2.0**-74
+TANH_CUBE, TANH_REST = 2.0**-52, 2.0**-74
+"""The bound of tanh is TANH_CUBE · |t³| · scale / (E + 1) + TANH_REST · hi, with exp_fast's t and scale for 2x."""
 
 
-def tanh_fast(size: V) -> tuple[V, V, V, V]:
-    """(k, hi, lo, bound): tanh x = hi + lo within the bound, for x = size >= 2^-27; k is exp_fast's, for 2x.
+def tanh_fast(size: V) -> tuple[V, V, V]:
+    """(hi, lo, bound): tanh x = hi + lo within the bound, for x = size, 2^-27 <= x <= 20.
 
-    x < 2^-8: x + x³ P(x²), cut after 62/2835 x^9: the rest is below 2^-85 x; the cube, below 2^-17.5 x, is off by
-    2^-69 x. Bound 2^-67 x.
-    Else y = 2x >= 2^-7: N/D = (E - 1)/(E + 1) with E = e^y from the core as a normalised sum of two doubles, scaled
-    exactly; N and D as sums of two doubles whose tails are below 2^-52 of the heads, so that first-order corrections do.
-    q0 = nh · (1/dh) is within 2^-51.4 of nh/dh; its residual nh - q0·dh is taken exactly but for 2^-77 by
-    split products, and one more term gives N/D to 2^-77 (relative). E's own error, 2^-76.2 E, moves the quotient by
-    2E/(E + 1)² · 2^-76.2 < 2^-77.2. Bound 2^-75 + rounding: 2^-74.
+    N/D = (E - 1)/(E + 1) with E = e^2x, the core's sum normalised to h + l (Fast2Sum). N = nh + nl and D = dh + dl with
+    nh = h - 1, dh = h + 1 and tails below 2^-52 (of 1 and of dh), so that first-order corrections do. Where k = 0, all of
+    h - 1 is exact, and what the core is off by is relative to t: nothing is lost for small x.
+    q0 = nh · (1/dh) is within 2^-51.4 of nh/dh; its residual nh - q0·dh is exact but for 2^-103, and one more term gives N/D:
+    |nl| < 2^-26 nh, so what it rounds by stays below 2^-77 (relative).
+    E's own error d moves the quotient by 2 d/(E + 1)², at most d/(E + 1) because E >= 1: the first part of the bound.
+    scale · 2^-92 is far below the second: where k > 0, tanh x > 2^-6.6.
     """
-    square = size * size
-    small_cube = size * (square * _polynomial(square, (62 / 2835, -17 / 315, 2 / 15, -1 / 3)))
-    y = size + size
-    k, uh, ul = exp_fast(y)
-    power = (((k >> 7) + 1023) << 52).float()
-    eh = (uh + ul) * power
-    el = (ul - ((uh + ul) - uh)) * power
-    nh = eh - 1.0
-    nl = ((eh - nh) - 1.0) + el
-    dh = eh + 1.0
-    dl = ((eh - dh) + 1.0) + el
+    scale, eh, el, cube = exp_fast(size + size)
+    h = eh + el
+    l = el - (h - eh)
+    nh = h - 1.0
+    nl = ((h - nh) - 1.0) + l
+    dh = h + 1.0
+    dl = ((h - dh) + 1.0) + l
     reciprocal = 1.0 / dh
     q0 = nh * reciprocal
-    (qa, qb), (da, db) = split(q0), split(dh)
-    product = q0 * dh
-    product_error = ((qa * da - product) + (qa * db + qb * da)) + qb * db
-    residual = (nh - product) - product_error
-    q1 = (residual + (nl - q0 * dl)) * reciprocal
-    is_small = size.lt(2.0**-8)
-    hi = select(is_small, size, q0)
-    lo = select(is_small, small_cube, q1)
-    bound = select(is_small, size * _TANH_SMALL, _TANH_BOUND)
-    return k, hi, lo, bound
+    minus = -q0
+    q1 = (residue(minus, dh, nh) + muladd(minus, dl, nl)) * reciprocal
+    bound = muladd(cube.abs() * (scale * reciprocal), TANH_CUBE, q0 * TANH_REST)
+    return q0, q1, bound
 
 
 def tanh(x: V) -> V:
-    """Correctly rounded hyperbolic tangent, computed on |x|."""
-    size = x.abs()
-    k, hi, lo, bound = tanh_fast(size)
+    """Correctly rounded hyperbolic tangent, computed on |x|, from 20 on as that of 20: 1. (A NaN stays one.)"""
+    size = smaller(20.0, x.abs())
+    hi, lo, bound = tanh_fast(size)
     low, high = hi + (lo - bound), hi + (lo + bound)
-    result = rare(low.ne(high), _tanh_exact(size, k, low, high), low)
-    result = select(size.lt(2.0**-27), size, result)
-    result = select(V(const(_TANH_ONE)).lt(size), 1.0, result)
+    tiny = size.lt(2.0**-27)
+    undecided = low.lt(high).both(tiny.negated())
+    result = rare(undecided, _tanh_exact(size, low, high), select(tiny, size, low))
     sign = x.bits() & (-1 << 63)
-    return select(x.ne(x), _NAN, (result.bits() | sign).float())
+    return (result.bits() | sign).float()
 
 
-def _tanh_exact(size: V, k: V, low: V, high: V) -> V:
+def _tanh_exact(size: V, low: V, high: V) -> V:
     """Neighbours low < high around tanh|x|: high when it lies above their middle c, that is when E (1 - c) > 1 + c.
 
     1 - c is exact over 2^190 (2^-28 < c < 1 has at most 54 bits). With E·2^n off by 2^-176 E: the two sides differ by
@@ -280,7 +263,7 @@ def _tanh_exact(size: V, k: V, low: V, high: V) -> V:
     bits = size.bits()
     mantissa = _significand(bits)
     exponent = bits.shru(52) - 1074  # of 2|x|
-    n = (k - 1) >> 7
+    n = _floor_over_ln2(size + size)
     e = limbs.exp(mantissa, exponent, V(Node("const", BOOL, (), False)), n)
     c_mantissa, c_exponent, _ = _midpoint(low, high)
     c = limbs.place(c_mantissa, c_exponent + tables.FRACTION)

@@ -96,12 +96,8 @@ def place(mantissa: V, by: V) -> Wide:
 def less(a: Wide, b: Wide) -> V:
     """Unsigned a < b."""
     low = a[0].ltu(b[0])
-    middle = a[1].ltu(b[1]).either(_both(a[1].eq(b[1]), low))
-    return a[2].ltu(b[2]).either(_both(a[2].eq(b[2]), middle))
-
-
-def _both(a: V, b: V) -> V:
-    return V(Node("band", a.node.type, (a.node, b.node)))
+    middle = a[1].ltu(b[1]).either(a[1].eq(b[1]).both(low))
+    return a[2].ltu(b[2]).either(a[2].eq(b[2]).both(middle))
 
 
 def exp(mantissa: V, exponent: V, negative: V, n: V) -> Wide:

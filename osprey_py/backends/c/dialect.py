@@ -82,6 +82,8 @@ OPERATIONS = {
     "band": "({0} && {1})",
     "bor": "({0} || {1})",
     "bnot": "(!{0})",
+    "muladd": "({0} * {1} + {2})",
+    "residue": "residue({0}, {1}, {2})",
 }
 
 _CALLED = re.compile(r"\b([a-z][a-z0-9_]*)\(")
@@ -139,6 +141,13 @@ f64 fmodi(f64 a, f64 b) {
     x = x < hidden ? x : (x - hidden) | (ex << 52);
     return float_of(x | (bits_of(a) & ~magnitude));
 }""",
+    "residue": """\
+/* a * b + c where c is near -a * b: the product's error by products that are exact (Dekker). */
+f64 residue(f64 a, f64 b, f64 c) {
+    const f64 p = a * b, ah = head(a), al = a - ah, bh = head(b), bl = b - bh;
+    return (p + c) + (((ah * bh - p + ah * bl) + al * bh) + al * bl);
+}""",
+    "head": "f64 head(f64 a) { return float_of(bits_of(a) & ~(((i64)1 << 27) - 1)); }",
     "from_f64": "f64 from_f64(f64 a) { return a; }",
     "from_i64": "i64 from_i64(i64 a) { return a; }",
     "from_bool": "bool from_bool(u8 a) { return a != 0; }",

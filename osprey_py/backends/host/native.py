@@ -30,7 +30,7 @@ class Library:
 
 class Machine:
     """The host CPU: the target machine and the JIT. lanes: of the widest vector of doubles that is worth using.
-    f16c: it converts binary16 by itself."""
+    f16c: it converts binary16 by itself. fma: it has fused operations, which only exp, ln and tanh use."""
 
     def __init__(self) -> None:
         llvm.initialize_native_target()
@@ -45,6 +45,7 @@ class Machine:
         )
         self.triple: str = self._tm.triple
         self.f16c = bool(features.get("f16c")) or self.triple.startswith(("aarch64", "arm64"))
+        self.fma = bool(features.get("fma")) or self.triple.startswith(("aarch64", "arm64"))
         self._jit = llvm.create_lljit_compiler(
             target.create_target_machine(
                 cpu=self.cpu, features=self.features, opt=2, reloc="pic", codemodel="default", jit=True

@@ -2,13 +2,14 @@
 
 Comes in: operands as values of one width. Goes out: the value of `EMITTERS[op]`. Operands may be anything (an
 unchosen arm is evaluated too): nothing here traps, and what LLVM calls poison never leaves an operation. Division
-is the exception, whose divisor kernel/faults.py has made safe. Keeps spec/numerics: no fused operation, no
-fast-math flag."""
+is the exception, whose divisor kernel/faults.py has made safe. Keeps spec/numerics: no fast-math flag, and no fused operation but those that the
+expansions of exp, ln and tanh name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from osprey_py.backends.host.native import machine
 from osprey_py.backends.host.text import Scope, Value, literal, llvm_type, suffix, vector
 from osprey_py.kernel.ir import BOOL, FLOAT, INT, Ty
 
@@ -165,6 +166,38 @@ def choose(s: Scope, c: Value, a: Value, b: Value) -> Value:
     return s.define(a.type, a.width, f"select {c.llvm} {c}, {a.llvm} {a}, {b.llvm} {b}")
 
 
+def _muladd(s: Scope, args: tuple[Value, ...]) -> Value:
+    """Fused where the processor can: of private operations alone (numerics/build.py), whose bytes are no contract."""
+    if machine().fma:
+        return _intrinsic("fma")(s, args)
+    a, b, c = args
+    product = s.define(FLOAT, a.width, f"fmul {a.llvm} {a}, {b}")
+    return s.define(FLOAT, a.width, f"fadd {a.llvm} {product}, {c}")
+
+
+def _residue(s: Scope, args: tuple[Value, ...]) -> Value:
+    if machine().fma:
+        return _intrinsic("fma")(s, args)
+    a, b, c = args
+
+    def op(name: str, x: Value, y: Value) -> Value:
+        return s.define(FLOAT, a.width, f"{name} {a.llvm} {x}, {y}")
+
+    def split(x: Value) -> tuple[Value, Value]:
+        ints = llvm_type(INT, a.width)
+        bits = s.define(INT, a.width, f"bitcast {a.llvm} {x} to {ints}")
+        cut = s.define(INT, a.width, f"and {ints} {bits}, {literal(-1 << 27, a.width)}")
+        head = s.define(FLOAT, a.width, f"bitcast {ints} {cut} to {a.llvm}")
+        return head, op("fsub", x, head)
+
+    product = op("fmul", a, b)
+    (ah, al), (bh, bl) = split(a), split(b)
+    error = op("fsub", op("fmul", ah, bh), product)
+    for x, y in ((ah, bl), (al, bh), (al, bl)):
+        error = op("fadd", error, op("fmul", x, y))
+    return op("fadd", op("fadd", product, c), error)
+
+
 def _floatbits(s: Scope, args: tuple[Value, ...]) -> Value:
     a = canonical(s, args[0])
     return s.define(INT, a.width, f"bitcast {a.llvm} {a} to {llvm_type(INT, a.width)}")
@@ -214,6 +247,8 @@ EMITTERS: dict[str, Emitter] = {
     "band": _plain("and"),
     "bor": _plain("or"),
     "bnot": _bnot,
+    "muladd": _muladd,
+    "residue": _residue,
 }
 """op -> emitter, for the operations that are functions of their operands' values. `table` reads memory, and `exp ln
 tanh` are expanded into these before code is emitted."""
