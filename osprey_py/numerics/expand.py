@@ -26,12 +26,15 @@ _EXP_LARGEST = float.fromhex("0x1.62e42fefa39efp+9")
 """The largest x whose e^x is finite."""
 
 
-def _polynomial(x: V, coefficients: tuple[float, ...]) -> V:
-    """Horner; the coefficient of the highest power first."""
-    total = V(const(coefficients[0]))
-    for c in coefficients[1:]:
-        total = muladd(total, x, c)
-    return total
+def _polynomial(x: V, half_square: V, coefficients: tuple[float, ...]) -> V:
+    """Odd and even powers by Horner side by side, then even + x · odd: as many steps, half the waiting. They go up by h = x²/2,
+    their coefficients doubled at each step. The coefficient of the highest power, which is odd, first."""
+    steps = len(coefficients) // 2 - 1
+    odd, even = (V(const(c * 2.0**steps)) for c in coefficients[:2])
+    for one, other in zip(coefficients[2::2], coefficients[3::2], strict=True):
+        steps -= 1
+        odd, even = muladd(odd, half_square, one * 2.0**steps), muladd(even, half_square, other * 2.0**steps)
+    return muladd(odd, x, even)
 
 
 def _significand(bits: V) -> V:
@@ -48,20 +51,22 @@ def _floor_over_ln2(y: V) -> V:
 
 
 def exp_fast(y: V) -> tuple[V, V, V, V]:
-    """(scale, hi, lo, cube) with e^y = hi + lo + d for -660 < y < 709: |d| < scale · (|cube| · 2^-52.1 + 2^-84), for
-    |y| < 40 even scale · (|cube| · 2^-52.1 + 2^-92); |hi + lo - scale| < 0.022 scale, |lo| < scale · 2^-18; cube is t³ and
-    below 2^-16.5.
+    """(scale, hi, lo, cube) with e^y = hi + lo + d for -660 < y < 709: |d| < scale · (|cube| · 2^-51.1 + 2^-84), for
+    |y| < 40 even scale · (|cube| · 2^-51.1 + 2^-92); |hi + lo - scale| < 0.022 scale, |lo| < scale · 2^-18; cube is t³/2, below
+    2^-17.5.
 
       k = round(16 y / ln 2), |k| < 2^14.1. With L1 = the head of ln 2 / 16 (52 bits), t = y - k·L1 is exact: k = 0, or
       |y| > 2^-5.6 and both are multiples of 2^-58, |t| < 0.02167 < 2^-5.5. k·L2 < 2^-41.9 is off by 2^-95.
-      e^y = 2^(k/16) · e^t · (1 - k·L2) but for half the square of k·L2: 2^-84.8, for |y| < 40 2^-93. 2^(k/16) = scale · (1 + tail), scale = 2^n T to the nearest double; c = tail - k·L2.
-      e^t = 1 + t + t²/2 + t³ q(t). The square is exact in two doubles; sh + se = t + square/2 exactly (Fast2Sum: halving
-      is exact, so one rounding or two are the same). With sl = se + (square's error)/2 + t³ q, e^t - 1 = sh + sl.
+      e^y = 2^(k/16) · e^t · (1 - k·L2) but for half the square of k·L2: 2^-84.8, for |y| < 40 2^-93. 2^(k/16) =
+      scale · (1 + tail), scale = 2^n T to the nearest double; c = tail - k·L2.
+      e^t = 1 + t + t²/2 + t³ q(t). t²/2 is exact in two doubles; sh + se = t + its head exactly (Fast2Sum). With
+      sl = se + its tail + t³ q, e^t - 1 = sh + sl.
       t³ q, q < 0.168, is off by u t³/6 each for the square, the cube, the last step of q, its constant, the product
       (if not fused), and by 0.02 for its other steps: 5.1 u t³/6. q's series is cut below t³ · 2^-56.6 = 0.5 u t³/6.
       scale (1 + sh) = hi + the error of the product (residue) + that of the sum (Fast2Sum), both below 2^-57 scale. lo adds
-      scale · sl, these and c times all of it (hi alone would leave c · 2^-19 out); four roundings of t³ q's size, and one when the bound is added: 5 u t³/6.
-      In all below 10.6 u t³/6 < 2^-52.18 t³ by adding up the worst of each; as signs and sizes fall, it stays below half.
+      scale · sl, these and c times all of it (hi alone would leave c · 2^-19 out); four roundings of t³ q's size, and one
+      when the bound is added: 5 u t³/6.
+      In all below 10.6 u t³/6 < 2^-52.18 t³ by adding up the worst of each.
     """
     shifted = muladd(y, tables.STEPS_OVER_LN2, _MAGIC)
     steps = shifted - _MAGIC
@@ -71,20 +76,21 @@ def exp_fast(y: V) -> tuple[V, V, V, V]:
     i = shifted.bits() & (tables.STEPS - 1)
     scale = (table(bits, INT, i) + (shifted.bits() << 48)).float()
     c = muladd(steps, -l2, table(tails, FLOAT, i))
-    square = t * t
-    cube = square * t
-    sh = muladd(square, 0.5, t)
-    se = muladd(square, 0.5, t - sh)
-    sl = muladd(cube, _polynomial(t, tables.exp_series()), muladd(residue(t, t, -square), 0.5, se))
+    half = t * 0.5
+    half_square = t * half
+    cube = half_square * t
+    sh = t + half_square
+    se = (t - sh) + half_square
+    q = _polynomial(t, half_square, tuple(2.0 * a for a in tables.exp_series()))
+    sl = muladd(cube, q, se + residue(t, half, -half_square))
     product = scale * sh
     hi = scale + product
     rest = (product - (hi - scale)) + muladd(scale, sl, residue(scale, sh, -product))
-    lo = muladd(hi + rest, c, rest)
-    return scale, hi, lo, cube
+    return scale, hi, muladd(hi + rest, c, rest), cube
 
 
-EXP_BOUND = 2.0**-68.5
-"""Of exp, in units of scale."""
+EXP_BOUND_BITS = 68
+"""The bound of exp is scale · 2^-68: it covers t³ · 2^-52.18 < 2^-68.7 and 2^-84."""
 
 
 def _pack(e: limbs.Wide, n: V) -> V:
@@ -105,74 +111,87 @@ def _pack(e: limbs.Wide, n: V) -> V:
 def exp(x: V) -> V:
     """Correctly rounded e^x."""
     scale, hi, lo, _ = exp_fast(x)
-    bound = scale * EXP_BOUND
+    bound = (scale.bits() - (EXP_BOUND_BITS << 52)).float()
     low, high = hi + (lo - bound), hi + (lo + bound)
     zero = x.lt(-746.0)
     # Below -660 parts of lo may be subnormal, below -707 the result: one rounding at its own precision is wanted.
-    outside = V(const(709.0)).lt(x).either(x.lt(-660.0).both(zero.negated()))
+    outside = V(const(660.0)).lt(x.abs()).both(zero.negated())
     # x = 0 and subnormal or tiny x are decided as 1; NaN comes out of every step as NaN and is never undecided.
     return rare(low.lt(high).either(outside), _exp_exact(x), select(zero, 0.0, low))
 
 
 def _exp_exact(x: V) -> V:
-    """For x that the fast phase left undecided: then |x| > 2^-55 (closer to 0 the answer is 1 by a wide margin)."""
+    """For x that the fast phase left undecided: then |x| > 2^-55 (closer to 0 the answer is 1 by a wide margin); and for any
+    that is too large or too small for it, which may look undecided."""
     bits = x.bits()
     mantissa = _significand(bits)
     exponent = (bits.shru(52) & 0x7FF) - 1075
     n = _floor_over_ln2(x)
-    return select(V(const(_EXP_LARGEST)).lt(x), _INF, _pack(limbs.exp(mantissa, exponent, bits.lt(0), n), n))
+    finite = select(x.lt(-746.0), 0.0, _pack(limbs.exp(mantissa, exponent, bits.lt(0), n), n))
+    return select(V(const(_EXP_LARGEST)).lt(x), _INF, finite)
 
 
 # --- ln -----------------------------------------------------------------------------------------------------
 
-LN_CUBE, LN_REST = 2.0**-51, 2.0**-74
-"""The bound of ln is LN_CUBE |z³| + LN_REST |hi|."""
+LN_CUBE, LN_REST = 2.0**-50, 2.0**-74
+"""The bound of ln is LN_CUBE |z³/2| + LN_REST |hi|."""
 
 
-def ln_fast(x: V) -> tuple[V, V, V, V, V]:
-    """(bits, e, hi, lo, bound): ln x = hi + lo within the bound, for 0 < x < inf. bits: of x, or of 2^54 x where x is
-    subnormal; x = 2^e m with 0.770 < m < 1.541.
+def ln_fast(x: V, shift: V | int = 0) -> tuple[V, V, V, V]:
+    """(e, hi, lo, bound): ln (x / 2^shift) = hi + lo within the bound, for normal x > 0; x = 2^(e + shift) m with
+    0.770 < m < 1.541.
 
     z = m·c - 1 is exact, |z| < 2^-5.5: tables.ln_table chooses c so. ln x = (e·ln 2 - ln c) + ln(1 + z); the bracket's head
     is on the grid of 2^-42 and exact, its tail, below 2^-31, off by 2^-84 (relative to ln x, 2^-78).
-    ln(1 + z) = z - z²/2 + z³ Q(z). The square is exact in two doubles, halving is exact, and both sums are Fast2Sum: the
-    head is 0 or at least |z|, and what comes out is then larger than z²/2.
+    ln(1 + z) = z - z²/2 + z³ Q(z). z²/2 is exact in two doubles, and both sums are Fast2Sum: the head is 0 or at least |z|,
+    and what comes out is then larger than z²/2.
     z³ Q, Q < 0.341, is off by u each for the square, the cube, the last step of Q, its constant, the product (if not fused)
     and 0.1 u for its other steps: 5.1 u · 0.341 z³. Q's series is cut below z³ · 2^-54.5 = 0.36 u z³. lo adds four terms
     and the bound: 5 u · 0.341 z³, and 5 u of what the sums left, below u |hi| each. In all 3.8 u z³ + 2^-77 |hi|.
     In the interval of 1.0, with e = 0, head and tail are 0 and everything else is relative to z.
     """
-    tiny = x.lt(2.0**-1022)
-    scaled = select(tiny, x * 2.0**54, x)
-    bits = scaled.bits()
+    bits = x.bits()
     offset = bits - tables.LN_OFFSET
     i = offset.shru(47) & (tables.LN_STEPS - 1)
-    e = (offset >> 52) - select(tiny, 54, 0)
+    e = (offset >> 52) - shift
     m = (bits - (offset & (-1 << 52))).float()
     c, head, tail = (table(column, FLOAT, i) for column in tables.ln_table())
     z = residue(m, c, -1.0)
-    square = z * z
-    cube = square * z
+    half = z * 0.5
+    half_square = z * half
+    cube = half_square * z
     ef = V(Node("tofloat", FLOAT, (e.node,)))
     l1, l2 = tables.LN2_GRID
     base = muladd(ef, l1, head)
     first = base + z
     error1 = z - (first - base)
-    hi = muladd(square, -0.5, first)
-    error2 = muladd(square, -0.5, first - hi)
-    errors = muladd(residue(z, z, -square), -0.5, error1 + error2)
-    lo = errors + muladd(cube, _polynomial(z, tables.ln_series()), muladd(ef, l2, tail))
-    return bits, e, hi, lo, muladd(cube.abs(), LN_CUBE, hi.abs() * LN_REST)
+    hi = first - half_square
+    error2 = (first - hi) - half_square
+    errors = (error1 + error2) - residue(z, half, -half_square)
+    series = _polynomial(z, half_square, tuple(2.0 * a for a in tables.ln_series()))
+    lo = errors + muladd(cube, series, muladd(ef, l2, tail))
+    return e, hi, lo, muladd(cube.abs(), LN_CUBE, hi.abs() * LN_REST)
 
 
 def ln(x: V) -> V:
     """Correctly rounded natural logarithm."""
-    bits, e, hi, lo, bound = ln_fast(x)
+    _, hi, lo, bound = ln_fast(x)
     low, high = hi + (lo - bound), hi + (lo + bound)
-    usual = V(const(0.0)).lt(x).both(x.lt(_INF))
+    # One unsigned comparison for the bits of a normal positive number; those of a NaN are larger, or negative.
+    least, above = 1 << 52, 0x7FF << 52
+    usual = (x.bits() - least).ltu(V(const(above - least)))
+    return rare(low.lt(high).either(usual.negated()), _ln_slow(x), low)
+
+
+def _ln_slow(x: V) -> V:
+    """For what the fast phase leaves undecided and what it is not made for: subnormal x are scaled first."""
+    tiny = x.lt(2.0**-1022)
+    scaled = select(tiny, x * 2.0**54, x)
+    e, hi, lo, bound = ln_fast(scaled, select(tiny, 54, 0))
+    low, high = hi + (lo - bound), hi + (lo + bound)
     special = select(x.eq(_INF), _INF, select(x.eq(0.0), -_INF, _NAN))
-    slow = rare(usual, _ln_exact(bits, e, low, high), special)
-    return rare(low.lt(high).either(usual.negated()), slow, low)
+    decided = rare(low.lt(high), _ln_exact(scaled.bits(), e, low, high), low)
+    return rare(V(const(0.0)).lt(x).both(x.lt(_INF)), decided, special)
 
 
 def _midpoint(low: V, high: V) -> tuple[V, V, V]:
@@ -213,7 +232,7 @@ def _exponent(bits: V, e: V) -> V:
 # --- tanh ---------------------------------------------------------------------------------------------------
 
 TANH_CUBE, TANH_REST = 2.0**-52, 2.0**-74
-"""The bound of tanh is TANH_CUBE · |t³| · scale / (E + 1) + TANH_REST · hi, with exp_fast's t and scale for 2x."""
+"""The bound of tanh is TANH_CUBE · |t³/2| + TANH_REST · hi, with exp_fast's t for 2x."""
 
 
 def tanh_fast(size: V) -> tuple[V, V, V]:
@@ -224,10 +243,11 @@ def tanh_fast(size: V) -> tuple[V, V, V]:
     h - 1 is exact, and what the core is off by is relative to t: nothing is lost for small x.
     q0 = nh · (1/dh) is within 2^-51.4 of nh/dh; its residual nh - q0·dh is exact but for 2^-103, and one more term gives N/D:
     |nl| < 2^-26 nh, so what it rounds by stays below 2^-77 (relative).
-    E's own error d moves the quotient by 2 d/(E + 1)², at most d/(E + 1) because E >= 1: the first part of the bound.
-    scale · 2^-92 is far below the second: where k > 0, tanh x > 2^-6.6.
+    E's own error d moves the quotient by 2 d/(E + 1)². With d < scale · t³ · 2^-52.18, scale < 1.023 E and E/(E + 1)² <= 1/4
+    that is below t³ · 2^-53.14, the first part of the bound. scale · 2^-92 is far below the second: where k > 0,
+    tanh x > 2^-6.6.
     """
-    scale, eh, el, cube = exp_fast(size + size)
+    _, eh, el, cube = exp_fast(size + size)
     h = eh + el
     l = el - (h - eh)
     nh = h - 1.0
@@ -238,7 +258,7 @@ def tanh_fast(size: V) -> tuple[V, V, V]:
     q0 = nh * reciprocal
     minus = -q0
     q1 = (residue(minus, dh, nh) + muladd(minus, dl, nl)) * reciprocal
-    bound = muladd(cube.abs() * (scale * reciprocal), TANH_CUBE, q0 * TANH_REST)
+    bound = muladd(cube.abs(), TANH_CUBE, q0 * TANH_REST)
     return q0, q1, bound
 
 
