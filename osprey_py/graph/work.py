@@ -16,7 +16,7 @@ from math import nan, prod
 
 from osprey_py.kernel.contraction_affine import Affine, Digit
 from osprey_py.kernel.faults import Lowered
-from osprey_py.kernel.ir import FLOAT, Bound, FoldAttr, Kernel, Node, fold_parts, walk
+from osprey_py.kernel.ir import FLOAT, PRIVATE, Bound, FoldAttr, Kernel, Node, fold_parts, walk
 from osprey_py.kernel.passes import prepared
 from osprey_py.kernel.ranges import Questions, Ranges
 from osprey_py.numerics.expand import expand
@@ -72,9 +72,9 @@ class Works:
 
 @cache
 def operations_of(op: str) -> int:
-    """Operations on floats of exp, ln or tanh, where the fast phase decides."""
+    """Operations on floats of exp, ln or tanh, where the fast phase decides; a multiplication with an addition is two."""
     (root,) = expand((Node(op, FLOAT, (Node("var", FLOAT, (), Bound(FLOAT)),)),))
-    return sum(_is_counted(n) for n in _usual((root,), {}))
+    return sum(2 if n.op in PRIVATE else _is_counted(n) for n in _usual((root,), {}))
 
 
 def _is_counted(node: Node) -> bool:

@@ -210,6 +210,13 @@ OPS: dict[str, OpInfo] = {
     "proj": _op("fold|loop|call", "attr: j; the j-th result (result 0 too is read with proj)", scalar=False),
 }
 
+PRIVATE: dict[str, OpInfo] = {
+    "muladd": _op("float float float", "a * b + c, rounded once or twice, as the target likes best"),
+    "residue": _op("float float float", "a * b + c that cancels (numerics/build.py); the product's error is not lost"),
+}
+"""What the expansions of exp, ln and tanh may hold besides: operations whose bytes are no contract. No kernel holds one
+before backends/prepare.py."""
+
 MESSAGES = {
     "add": "integer overflow",
     "sub": "integer overflow",

@@ -14,7 +14,7 @@ V7 after faults.py: no checked op but `call`, no `recover`, `seq` or `fault`; th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from osprey_py.kernel.faults import Lowered
@@ -23,11 +23,13 @@ from osprey_py.kernel.ir import (
     FLOAT,
     INT,
     OPS,
+    PRIVATE,
     Bound,
     FoldAttr,
     Kernel,
     LoopAttr,
     Node,
+    OpInfo,
     TableAttr,
     Ty,
     walk,
@@ -69,10 +71,10 @@ _LATE = frozenset({"recover", "seq", "fault", "stop"})
 _MANY = frozenset({"fold", "loop", "call"})
 
 
-def verify(kernel: Kernel) -> None:
-    """Raise KernelError when a rule is broken. O(nodes)."""
+def verify(kernel: Kernel, *, expanded: bool = False) -> None:
+    """Raise KernelError when a rule is broken. O(nodes). expanded: it may hold private operations."""
     lowered = isinstance(kernel, Lowered)
-    checker = _Checker(kernel, lowered)
+    checker = _Checker(kernel, lowered, OPS | PRIVATE if expanded else OPS)
     if (kernel.acc is None) != (kernel.init is None):
         raise KernelError("V6", "an accumulator without an init, or an init without an accumulator")
     result: tuple[Node, ...] = (kernel.result,)
@@ -96,9 +98,10 @@ def verify(kernel: Kernel) -> None:
 
 
 class _Checker:
-    def __init__(self, kernel: Kernel, lowered: bool) -> None:
+    def __init__(self, kernel: Kernel, lowered: bool, ops: Mapping[str, OpInfo]) -> None:
         self.kernel = kernel
         self.lowered = lowered
+        self.ops = ops
         self.binders: dict[Bound, object] = {}
 
     def graph(self, roots: Sequence[Node], params: Sequence[Bound], where: str) -> None:
@@ -122,7 +125,7 @@ class _Checker:
             raise KernelError("V4", "a variable has two binders")
 
     def _node(self, node: Node) -> None:
-        info = OPS.get(node.op)
+        info = self.ops.get(node.op)
         if info is None:
             raise KernelError("V1", f"`{node.op}` is no op")
         if self.lowered and node.op != "call" and (info.checked or node.op in _LATE):
@@ -173,6 +176,8 @@ class _Checker:
             case "eq" | "ne" | "lt" | "le":
                 operand = args[0].type if args and args[0].type is not BOOL else INT
                 return (operand, operand), BOOL
+            case "muladd" | "residue":
+                return (FLOAT, FLOAT, FLOAT), FLOAT
             case "select" | "rare":
                 return (BOOL, node.type, node.type), node.type
             case "recover":

@@ -141,21 +141,15 @@ def table(values: tuple[int | float, ...], ty: Ty, at: V) -> V:
     return V(Node("table", ty, (at.node,), TableAttr(values)))
 
 
-PRIVATE = {
-    "muladd": "a * b + c, rounded once or twice, as the target likes best",
-    "residue": "a * b + c for 1/2 <= -a * b / c <= 2 or a * b = 0, rounded once after an error below 2^-103 |a * b|",
-}
-"""Operations (float float float -> float) of the fast phases alone, whose bounds cover whatever a target makes of them:
-their bytes are no contract. They are in no `OPS`, so that no kernel that is verified holds one."""
-
-
 def muladd(a: V, b: V | float, c: V | float) -> V:
-    """a · b + c with an error below 2^-53 (|a · b| + |a · b + c|)."""
+    """a · b + c with an error below 2^-53 (|a · b| + |a · b + c|): a private operation (kernel/ir.py), fused where the
+    target can, since the bounds cover both."""
     return V(Node("muladd", FLOAT, (a.node, a._of(b).node, a._of(c).node)))
 
 
 def residue(a: V, b: V | float, c: V | float) -> V:
-    """a · b + c where the sum cancels; exact but for 2^-103 |a · b| where it fits a double.
+    """a · b + c where the sum cancels (c between -2 a · b and -a · b / 2, or a · b is 0): rounded once after an error below
+    2^-103 |a · b|. A private operation too.
 
     A fused operation, or p = a · b, p + c (exact: within a factor of two) and Dekker's error of p: with heads of 26 bits
     and tails of at most 27, the products of heads and of a head and a tail are exact, and their sums in this order are

@@ -27,8 +27,8 @@ _EXP_LARGEST = float.fromhex("0x1.62e42fefa39efp+9")
 
 
 def _polynomial(x: V, half_square: V, coefficients: tuple[float, ...]) -> V:
-    """Odd and even powers by Horner side by side, then even + x · odd: as many steps, half the waiting. They go up by h = x²/2,
-    their coefficients doubled at each step. The coefficient of the highest power, which is odd, first."""
+    """Odd and even powers by Horner side by side, then even + x · odd: as many steps, half the waiting. They go up by
+    h = x²/2, their coefficients doubled at each step. The coefficient of the highest power, which is odd, first."""
     steps = len(coefficients) // 2 - 1
     odd, even = (V(const(c * 2.0**steps)) for c in coefficients[:2])
     for one, other in zip(coefficients[2::2], coefficients[3::2], strict=True):
@@ -52,8 +52,8 @@ def _floor_over_ln2(y: V) -> V:
 
 def exp_fast(y: V) -> tuple[V, V, V, V]:
     """(scale, hi, lo, cube) with e^y = hi + lo + d for -660 < y < 709: |d| < scale · (|cube| · 2^-51.1 + 2^-84), for
-    |y| < 40 even scale · (|cube| · 2^-51.1 + 2^-92); |hi + lo - scale| < 0.022 scale, |lo| < scale · 2^-18; cube is t³/2, below
-    2^-17.5.
+    |y| < 40 even scale · (|cube| · 2^-51.1 + 2^-92); |hi + lo - scale| < 0.022 scale, |lo| < scale · 2^-18; cube is t³/2,
+    below 2^-17.5.
 
       k = round(16 y / ln 2), |k| < 2^14.1. With L1 = the head of ln 2 / 16 (52 bits), t = y - k·L1 is exact: k = 0, or
       |y| > 2^-5.6 and both are multiples of 2^-58, |t| < 0.02167 < 2^-5.5. k·L2 < 2^-41.9 is off by 2^-95.
@@ -121,8 +121,8 @@ def exp(x: V) -> V:
 
 
 def _exp_exact(x: V) -> V:
-    """For x that the fast phase left undecided: then |x| > 2^-55 (closer to 0 the answer is 1 by a wide margin); and for any
-    that is too large or too small for it, which may look undecided."""
+    """For x that the fast phase left undecided: then |x| > 2^-55 (closer to 0 the answer is 1 by a wide margin). Beyond
+    ±746, where anything may look undecided, 0 and infinity."""
     bits = x.bits()
     mantissa = _significand(bits)
     exponent = (bits.shru(52) & 0x7FF) - 1075
@@ -238,22 +238,22 @@ TANH_CUBE, TANH_REST = 2.0**-52, 2.0**-74
 def tanh_fast(size: V) -> tuple[V, V, V]:
     """(hi, lo, bound): tanh x = hi + lo within the bound, for x = size, 2^-27 <= x <= 20.
 
-    N/D = (E - 1)/(E + 1) with E = e^2x, the core's sum normalised to h + l (Fast2Sum). N = nh + nl and D = dh + dl with
+    N/D = (E - 1)/(E + 1) with E = e^2x, the core's sum normalised to h + tail (Fast2Sum). N = nh + nl and D = dh + dl with
     nh = h - 1, dh = h + 1 and tails below 2^-52 (of 1 and of dh), so that first-order corrections do. Where k = 0, all of
     h - 1 is exact, and what the core is off by is relative to t: nothing is lost for small x.
-    q0 = nh · (1/dh) is within 2^-51.4 of nh/dh; its residual nh - q0·dh is exact but for 2^-103, and one more term gives N/D:
-    |nl| < 2^-26 nh, so what it rounds by stays below 2^-77 (relative).
-    E's own error d moves the quotient by 2 d/(E + 1)². With d < scale · t³ · 2^-52.18, scale < 1.023 E and E/(E + 1)² <= 1/4
-    that is below t³ · 2^-53.14, the first part of the bound. scale · 2^-92 is far below the second: where k > 0,
-    tanh x > 2^-6.6.
+    q0 = nh · (1/dh) is within 2^-51.4 of nh/dh; its residual nh - q0·dh is exact but for 2^-103, and one more term gives
+    N/D: |nl| < 2^-26 nh, so what it rounds by stays below 2^-77 (relative).
+    E's own error d moves the quotient by 2 d/(E + 1)². With d < scale · t³ · 2^-52.18, scale < 1.023 E and
+    E/(E + 1)² <= 1/4 that is below t³ · 2^-53.14, the first part of the bound. scale · 2^-92 is far below the second:
+    where k > 0, tanh x > 2^-6.6.
     """
     _, eh, el, cube = exp_fast(size + size)
     h = eh + el
-    l = el - (h - eh)
+    tail = el - (h - eh)
     nh = h - 1.0
-    nl = ((h - nh) - 1.0) + l
+    nl = ((h - nh) - 1.0) + tail
     dh = h + 1.0
-    dl = ((h - dh) + 1.0) + l
+    dl = ((h - dh) + 1.0) + tail
     reciprocal = 1.0 / dh
     q0 = nh * reciprocal
     minus = -q0

@@ -6,7 +6,7 @@ values from 0 to below 4. "Unit" below is 2^-190.
 
 from __future__ import annotations
 
-from osprey_py.kernel.ir import INT, Bound, Node, const, fold, var
+from osprey_py.kernel.ir import INT, Bound, const, fold, var
 from osprey_py.numerics import tables
 from osprey_py.numerics.build import V, select, table
 

@@ -91,7 +91,9 @@ def ln_table() -> tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]
     cs, heads, tails = [], [], []
     for low, high in pairwise(ends):
         grid = 64 if low >= 1.0 else 32
-        reach = {j / grid: max(abs(low * j / grid - 1), abs(high * j / grid - 1)) for j in range(grid // 2, grid * 3 // 2)}
+        reach = {
+            j / grid: max(abs(low * j / grid - 1), abs(high * j / grid - 1)) for j in range(grid // 2, grid * 3 // 2)
+        }
         usable = [c for c in reach if c == 1.0 or abs(_ln_fixed(c)) > reach[c] * 2.0**_W]
         c = min(usable, key=lambda c: reach[c])
         head, tail = on_grid(-_ln_fixed(c), _W, 42)
@@ -116,7 +118,8 @@ def economised(series: list[Fraction], degree: int, reach: Fraction) -> tuple[fl
         before, chebyshev = [Fraction(1)], [Fraction(0), Fraction(1)]
         for _ in range(n - 1):
             twice = [Fraction(0), *(2 * c for c in chebyshev)]
-            before, chebyshev = chebyshev, [a - b for a, b in zip(twice, [*before, 0, 0], strict=True)]
+            longer = [*before, Fraction(0), Fraction(0)]
+            before, chebyshev = chebyshev, [a - b for a, b in zip(twice, longer, strict=True)]
         top = left[n]
         for j, c in enumerate(chebyshev):
             left[j] -= top * c / chebyshev[n] * reach ** (n - j)

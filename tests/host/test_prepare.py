@@ -20,7 +20,7 @@ SETTINGS = settings(max_examples=25, deadline=None, suppress_health_check=list(H
 @given(launches(general=True))
 def test_prepared_kernels_keep_the_rules(launch: Launch) -> None:
     prepared = prepare(lower(launch.kernel))
-    verify(prepared)
+    verify(prepared, expanded=True)
     assert not {n.op for n in walk(prepared.roots)} & set(EXPANSIONS)
 
 

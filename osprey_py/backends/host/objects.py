@@ -40,7 +40,7 @@ def sources() -> str:
     """A digest of the compiler itself: what text it makes of a kernel depends on nothing else."""
     digest = hashlib.sha256(llvmlite.__version__.encode())
     package = Path(__file__).parents[2]
-    for part in ("backends/host", "kernel", "numerics"):
+    for part in ("backends", "backends/host", "kernel", "numerics"):
         for path in sorted((package / part).glob("*.py")):
             digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -2,8 +2,8 @@
 
 Comes in: operands as values of one width. Goes out: the value of `EMITTERS[op]`. Operands may be anything (an
 unchosen arm is evaluated too): nothing here traps, and what LLVM calls poison never leaves an operation. Division
-is the exception, whose divisor kernel/faults.py has made safe. Keeps spec/numerics: no fast-math flag, and no fused operation but those that the
-expansions of exp, ln and tanh name."""
+is the exception, whose divisor kernel/faults.py has made safe. Keeps spec/numerics: no fast-math flag, and no fused
+operation but the private ones of the expansions of exp, ln and tanh (numerics/build.py)."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def choose(s: Scope, c: Value, a: Value, b: Value) -> Value:
 
 
 def _muladd(s: Scope, args: tuple[Value, ...]) -> Value:
-    """Fused where the processor can: of private operations alone (numerics/build.py), whose bytes are no contract."""
+    """Fused where the processor can."""
     if machine().fma:
         return _intrinsic("fma")(s, args)
     a, b, c = args
