@@ -42,11 +42,19 @@ class Affine:
 
     @property
     def low(self) -> int:
-        return self.constant + sum(c * (d.extent - 1) for d, c in self.terms if c < 0)
+        found = self.constant
+        for d, c in self.terms:
+            if c < 0:
+                found += c * (d.extent - 1)
+        return found
 
     @property
     def high(self) -> int:
-        return self.constant + sum(c * (d.extent - 1) for d, c in self.terms if c > 0)
+        found = self.constant
+        for d, c in self.terms:
+            if c > 0:
+                found += c * (d.extent - 1)
+        return found
 
     def times(self, factor: int) -> Affine:
         return Affine(self.constant * factor, tuple((d, c * factor) for d, c in self.terms)) if factor else Affine(0)
@@ -108,6 +116,9 @@ class Facts:
 
     def evaluate(self, node: Node) -> Known:
         """What is known of a node whose operands have been evaluated. Raises Cut."""
+        rule = _RULES.get(node.op)
+        if rule is not None:
+            return rule(*[self.values[a] for a in node.args])
         attr = node.attr
         match node.op, attr:
             case "const", bool() | int():
@@ -129,8 +140,7 @@ class Facts:
             case "select" | "rare", _:
                 choice, a, b = (self.values[x] for x in node.args)
                 return a if choice is True else b if choice is False else a if a == b else None
-        rule = _RULES.get(node.op)
-        return None if rule is None else rule(*(self.values[a] for a in node.args))
+        return None
 
     def _index(self, source: Bound | None) -> Affine:
         return Affine(0, tuple((d, d.unit) for d in self.digits(source)))
