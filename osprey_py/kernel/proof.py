@@ -89,7 +89,7 @@ class Recorder:
             if x.place in needed:
                 needed.update(line[1:])
                 lines.append((line, x.place))
-        lines.reverse()
+        lines = [((_product if f is operator.mul else f, a, b), place) for (f, a, b), place in reversed(lines)]
         places = {place: place for place in range(len(self.given))}
         constants = [(x.place, value) for value, x in self._constants.items() if x.place in needed]
         for place in (*(p for p, _ in constants), *(p for _, p in lines)):
@@ -98,7 +98,7 @@ class Recorder:
             tuple(value for _, value in constants),
             tuple((f, places[a], places[b]) for (f, a, b), _ in lines),
             tuple((f, places[a], places[b]) for f, a, b in self._answers),
-            tuple(self._answers.values()),
+            list(self._answers.values()),
             tuple(places[x.place] for x in shown),
             make,
         )
@@ -171,6 +171,14 @@ class Recorded:
         return self.recorder.compare(operator.eq, self, other) if isinstance(other, int | Recorded) else NotImplemented
 
 
+def _product(a: int, b: int) -> int:
+    """a * b in a check. Where a comparison once kept the computation from squaring on and on, the check, which compares
+    at the end, must not. Operands of so many bits come from no proof about ints of 64."""
+    if max(a.bit_length(), b.bit_length()) > 512:
+        raise ValueError
+    return a * b
+
+
 def _is(x: int | Recorded, value: int) -> bool:
     return not isinstance(x, Recorded) and x == value
 
@@ -184,7 +192,7 @@ class Proof(Generic[T]):
         constants: tuple[int, ...],
         lines: tuple[Line, ...],
         comparisons: tuple[Line, ...],
-        answers: tuple[bool, ...],
+        answers: list[bool],
         shown: tuple[int, ...],
         make: Callable[[Sequence[int]], Any],
     ) -> None:
@@ -204,9 +212,8 @@ class Proof(Generic[T]):
                 keep(operation(values[a], values[b]))
         except (ZeroDivisionError, ValueError):  # a comparison that comes out otherwise kept the computation from it
             return None
-        for (operation, a, b), answer in zip(self._comparisons, self._answers, strict=True):
-            if operation(values[a], values[b]) is not answer:
-                return None
+        if [operation(values[a], values[b]) for operation, a, b in self._comparisons] != self._answers:
+            return None
         return (self._make([values[place] for place in self._shown]),)
 
 
@@ -252,6 +259,7 @@ class Proofs(Generic[T]):
         recorder = Recorder(inputs)
         new = recorder.proof(self._compute(recorder.inputs))
         found = new.check(inputs)
-        assert found is not None
+        if found is None:
+            return self._compute(inputs)
         proofs.insert(0, new)
         return found[0]

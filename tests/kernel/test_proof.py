@@ -18,7 +18,8 @@ from osprey_py.kernel.nest import Coefficient, Nest
 from osprey_py.kernel.proof import MOST_PROOFS, PLAIN, Proofs, Recorder
 from tests.fuzz.kernels import Launch, launches
 from tests.host.arrays import arrays
-from tests.kernel.products import attention_scores, matmul, mix
+from tests.kernel.products import attention_scores, kernel, matmul, mix, total, u
+from tests.kernel.some_terms import RANGES, guarded
 
 SETTINGS = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 Integers = tuple[int, ...]
@@ -60,6 +61,23 @@ def test_a_comparison_that_comes_out_otherwise_is_no_proof() -> None:
     assert check((40, 0, True)) is None  # would divide by zero
     assert check((40, -1, True)) is None  # would shift by less than nothing
     assert check((0, 3, True)) is None
+
+
+def test_a_check_ends_where_the_computation_would_have_stopped() -> None:
+    """One more product would have twice as many digits as all the ones before."""
+
+    def squares(inputs: Sequence[int]) -> int | None:
+        (x,) = inputs
+        for _ in range(60):
+            x = x * x
+            if x >= 2**63:
+                return None
+        return x
+
+    check = prove(squares, (1,))
+    assert check((0,)) == (0,)
+    assert check((2**40,)) is None
+    assert Proofs(squares).of((2**40,)) is None
 
 
 def test_nothing_else_can_be_done_with_a_recorded_integer() -> None:
@@ -186,8 +204,8 @@ def test_one_proof_serves_every_number_of_rows(rows: int) -> None:
     def scores(m: int) -> Integers:
         return (3 * m * m, m * 12, m * 12, m, m, 4, 12)
 
-    for kernel, launch in ((matmul(), product), (attention_scores(), scores)):
-        compute = facts_of(kernel)
+    for shown, launch in ((matmul(), product), (attention_scores(), scores)):
+        compute = facts_of(shown)
         check = prove(compute, launch(rows))
         for m in range(3, 40):
             assert check(launch(m)) == (compute(launch(m)),)
@@ -207,7 +225,13 @@ def contraction_of(kernel: Kernel) -> Callable[[Sequence[int]], object]:
     return lambda integers: tuple(one(c, integers) for c in found)
 
 
-KERNELS = {"product": matmul(), "scores": attention_scores(), "mix": mix(False), "causal": mix(True)}
+KERNELS = {
+    "product": matmul(),
+    "scores": attention_scores(),
+    "mix": mix(False),
+    "causal": mix(True),
+    **{name: kernel(total(u(1), guarded(RANGES[name][0]))) for name in ("a band", "backwards", "three times as steep")},
+}
 
 
 @st.composite
@@ -215,7 +239,7 @@ def extents(draw: Callable[..., int], name: str) -> Integers:
     """A launch of one of the kernels, sometimes with a slot too short."""
     a, b, c, d = (draw(st.integers(1, 7)) for _ in range(4))
     short = draw(st.sampled_from([0, 0, 0, 1]))
-    if name == "product":
+    if name == "product" or name in RANGES:
         return (a * c, a * b - short, b * c, a, b, c)
     rows, cols, size, heads = min(a, b), b, c, d
     width = heads * size
