@@ -13,14 +13,14 @@ from osprey_py.cli.options import Parser, make_backend, positive
 if TYPE_CHECKING:
     from osprey_py.conformance.suite import Found
 
-PARTS = ("launches", "programs", "generated", "examples")
+PARTS = ("launches", "mathematics", "programs", "generated", "examples")
 
 
 def main(argv: list[str]) -> int:
     parser = Parser(
         "osprey conform",
-        description="Run launches, programs and examples on a device and compare with the oracle or the host, byte for "
-        "byte. What differs first is named: the program, the launch, the line, the element, both values.",
+        description="Run launches, functions, programs and examples on a device and compare with the oracle or the host, "
+        "byte for byte. What differs first is named: the program, the launch, the line, the element, both values.",
     )
     parser.add_argument("--device", metavar="NAME", help="one device (default: every one that can be used)")
     parser.add_argument(
@@ -29,7 +29,12 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--generated", metavar="N", type=positive, default=25, help="how many random programs (default: 25)"
     )
-    parser.add_argument("--seed", metavar="N", type=positive, default=1, help="the first random program's number")
+    parser.add_argument(
+        "--points", metavar="N", type=positive, default=10_000, help="points of each function (default: 10000)"
+    )
+    parser.add_argument(
+        "--seed", metavar="N", type=positive, default=1, help="of points, and the first random program's number"
+    )
     parser.add_argument("--part", choices=PARTS, action="append", help="this part only; may be given again")
     parser.add_argument("--only", metavar="TEXT", default="", help="what has this in its name")
     parser.add_argument("--first", action="store_true", help="stop at the first difference")
@@ -41,14 +46,16 @@ def main(argv: list[str]) -> int:
     from osprey_py.conformance import suite
 
     right = make_backend(options.against, options.threads)
+    # Where the oracle would take minutes, the host, which is held to it, takes its place.
+    fast = _fast(right, options.threads)
     worst = 0
     for tested in [make_backend(options.device, options.threads)] if options.device else _every(options):
         parts: dict[str, Iterator[Found]] = {
             "launches": suite.launches(right, tested, options.only),
+            "mathematics": suite.mathematics(fast, tested, options.points, options.seed, options.only),
             "programs": suite.programs(right, tested, options.only),
             "generated": suite.generated(right, tested, 0 if options.only else options.generated, options.seed),
-            # The oracle would take minutes; the host, which is held to it, takes its place.
-            "examples": suite.examples(_fast(right, options.threads), tested, options.only),
+            "examples": suite.examples(fast, tested, options.only),
         }
         found = chain.from_iterable(parts[name] for name in PARTS if name in (options.part or PARTS))
         worst = max(worst, report(tested.name, right.name, found, first=options.first, verbose=options.verbose))

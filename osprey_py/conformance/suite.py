@@ -1,4 +1,4 @@
-"""The whole check of a device: launches, programs, generated programs, the examples.
+"""The whole check of a device: launches, mathematics, programs, generated programs, the examples.
 
 Comes in: the backend that is right and the one under test. Goes out: `Found`s, one for each thing that was compared, in
 a fixed order. What differs is told with its place: of a launch, the element and both values; of a program, the first node
@@ -19,6 +19,7 @@ from osprey_py.backends.protocol import Backend, DeviceError
 from osprey_py.conformance.cases import cases
 from osprey_py.conformance.compare import difference, may_refuse
 from osprey_py.conformance.generated import Seeded
+from osprey_py.conformance.mathematics import mathematics as pointwise
 from osprey_py.conformance.programs import actions, data, observe
 from osprey_py.conformance.verify import Verifying
 from osprey_py.source.diagnostic import OspreyError
@@ -31,8 +32,8 @@ GENERATION = ("--prompt", "The capital of France is", "--tokens", "3", "--weight
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """part: launches, programs, generated or examples. operation: what it is counted under. difference: what differs,
-    for people; None when nothing does. refused: the device may refuse it, by name, and did."""
+    """part: launches, mathematics, programs, generated or examples. operation: what it is counted under. difference: what
+    differs, for people; None when nothing does. refused: the device may refuse it, by name, and did."""
 
     part: str
     operation: str
@@ -50,6 +51,13 @@ def launches(right: Backend, tested: Backend, only: str = "") -> Iterator[Found]
         operation = re.split(r"[ ,]", case.name)[0] if " of " in case.name else case.name
         text = difference(case, right, tested)
         yield Found("launches", operation, case.name, text, text is None and may_refuse(case, tested))
+
+
+def mathematics(right: Backend, tested: Backend, points: int, seed: int, only: str = "") -> Iterator[Found]:
+    """Every function on so many points."""
+    for case in pointwise(points, seed):
+        if only in case.name:
+            yield Found("mathematics", case.name.rsplit(" on ", 1)[0], case.name, difference(case, right, tested))
 
 
 def programs(right: Backend, tested: Backend, only: str = "") -> Iterator[Found]:

@@ -185,6 +185,9 @@ WRONG = {
     ),
     "flushed subnormals": Wrong(lambda: changed(_flushed), _launches("fneg of"), "fneg of float"),
     "library tanh": Wrong(_Library, _launches("tanh at"), "tanh at random"),
+    "library tanh, many points": Wrong(
+        _Library, ("--part", "mathematics", "--points", "3000", "--only", "tanh"), "tanh on 3051 points"
+    ),
     "NaN not canonical": Wrong(lambda: changed(_raw_nan), _launches("NaN"), "NaN negated"),
     "off-by-one tile edge": Wrong(lambda: changed(_edge), _launches("product 7"), "product 7x5x9"),
     "missing barrier": Wrong(lambda: changed(_no_barrier), _launches("product 13"), "product 13x64x17"),
