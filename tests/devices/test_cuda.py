@@ -3,6 +3,7 @@ no operation that rounds otherwise than the contract says (N1)."""
 
 from __future__ import annotations
 
+import ctypes
 import io
 from collections.abc import Sequence
 from functools import cache
@@ -19,8 +20,9 @@ from osprey_py.backends.c.dialect import FUNCTIONS
 from osprey_py.backends.c.dialects import CUDA, OPENCL
 from osprey_py.backends.c.kernels import Text
 from osprey_py.backends.cuda import CudaBackend, driver
+from osprey_py.backends.cuda import nvrtc as compiler
 from osprey_py.backends.cuda.backend import TILES
-from osprey_py.backends.cuda.nvrtc import compile_ptx
+from osprey_py.backends.cuda.nvrtc import nvrtc
 from osprey_py.backends.cuda.ptx import broken
 from osprey_py.backends.host import HostBackend
 from osprey_py.backends.protocol import Capabilities, DeviceError, Kind, Report, Step, StepOp, Unusable
@@ -46,7 +48,13 @@ EXAMPLES = [
 
 @cache
 def _ptx(source: str) -> str:
-    return compile_ptx(source, "compute_90")
+    return nvrtc().ptx(source, "compute_90")
+
+
+class Place:
+    """Memory that is not there."""
+
+    address = 0x7F00_0000_1000
 
 
 class Paper:
@@ -57,11 +65,11 @@ class Paper:
     def __init__(self) -> None:
         self.sources: dict[str, str] = {}
 
-    def buffer(self, size: int) -> object:
-        return object()
+    def buffer(self, size: int) -> Place:
+        return Place()
 
-    def bring(self, array: npt.NDArray[Any]) -> object:
-        return object()
+    def bring(self, array: npt.NDArray[Any]) -> Place:
+        return Place()
 
     def write(self, buffer: object, offset: int, array: npt.NDArray[Any]) -> None:
         assert offset >= 0
@@ -75,8 +83,9 @@ class Paper:
 
     def launch(self, function: Text, groups: Any, items: Any, args: Sequence[Any]) -> None:
         assert len(args) == len(function.parameters)
-        for kind, arg in zip(function.parameters, args, strict=True):
-            assert isinstance(arg, {"int": (int, np.integer), "float": float, "buffer": object}[kind])
+        for kind, arg, value in zip(function.parameters, args, driver.packed(function.parameters, args), strict=True):
+            assert isinstance(arg, {"int": (int, np.integer), "float": float, "buffer": Place}[kind])
+            assert ctypes.sizeof(value) == 8 and value.value == (arg.address if kind == "buffer" else arg)
 
     def flush(self) -> None:
         pass
@@ -179,18 +188,12 @@ def test_every_operation() -> None:
     "body",
     ["o[0] = o[1] * o[2] + o[3];", "o[0] = fma(o[1], o[2], o[3]);", "o[0] = (float)o[1] * (float)o[2];"],
 )
-def test_what_is_forbidden_is_seen(body: str) -> None:
+def test_what_is_forbidden_is_seen(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """The check of PTX can fail: contraction on, a library's fma, binary32."""
     source = f'extern "C" __global__ void launch(double *o) {{ {body} }}'
-    from osprey_py.backends.cuda import nvrtc
-
-    assert broken(compile_ptx(source, "compute_90")) == [] or "fma(" in body or "float" in body
-    before = nvrtc.OPTIONS
-    try:
-        nvrtc.OPTIONS = ("--std=c++17", "--fmad=true")
-        assert broken(compile_ptx(source, "compute_90"))
-    finally:
-        nvrtc.OPTIONS = before
+    assert broken(nvrtc().ptx(source, "compute_90")) == [] or "fma(" in body or "float" in body
+    monkeypatch.setattr(compiler, "OPTIONS", ("--std=c++17", "--fmad=true"))
+    assert broken(nvrtc().ptx(source, "compute_90"))
 
 
 def test_each_operation_has_a_template_in_both_dialects() -> None:
@@ -211,15 +214,28 @@ def test_helpers_are_defined_before_they_are_called() -> None:
 
 def test_a_text_that_is_no_c_is_one_sentence() -> None:
     with pytest.raises(DeviceError, match=r"its compiler refuses a kernel: .*error"):
-        compile_ptx("void launch( {", "compute_90")
+        nvrtc().ptx("void launch( {", "compute_90")
+
+
+SMALLEST = 'extern "C" __global__ void launch(double *o) { o[0] = __dmul_rn(o[1], o[2]); }'
 
 
 def test_machine_code_is_what_a_device_is_given() -> None:
     """An ELF file for the architecture, which needs no newer driver than the compiler's major version."""
-    from osprey_py.backends.cuda.nvrtc import compile_binary
+    assert 90 in nvrtc().architectures and nvrtc().version[0] >= 12
+    assert nvrtc().loadable(SMALLEST, 90).startswith(b"\x7fELF")
 
-    source = 'extern "C" __global__ void launch(double *o) { o[0] = __dmul_rn(o[1], o[2]); }'
-    assert compile_binary(source, "sm_90").startswith(b"\x7fELF")
+
+def test_a_device_newer_than_the_compiler_is_given_ptx() -> None:
+    """Of the newest architecture that the compiler knows; the driver translates it."""
+    given = nvrtc().loadable(SMALLEST, 999)
+    assert f".target sm_{max(nvrtc().architectures)}".encode() in given and given.endswith(b"\0")
+
+
+def test_a_compiler_newer_than_the_driver_is_left_alone() -> None:
+    with pytest.raises(Unusable, match=r"NVRTC 1\d\.\d+ is newer than the driver, which takes CUDA 11") as left:
+        nvrtc(11)
+    assert left.value.help == "pip install nvidia-cuda-nvrtc-cu11, or a newer driver"
 
 
 def test_without_a_driver_it_says_so(monkeypatch: pytest.MonkeyPatch) -> None:

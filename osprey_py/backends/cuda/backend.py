@@ -26,7 +26,7 @@ class CudaBackend(QueueBackend):
             driver = CudaDriver(int(which))
             units = driver.attribute("units")
             capabilities = Capabilities(
-                f"{driver.device} (CUDA, {driver.architecture})",
+                f"{driver.device} (sm_{driver.architecture}, {driver.versions})",
                 memory=driver.largest,
                 largest_buffer=driver.largest,
                 work_group=driver.attribute("items"),

@@ -7,6 +7,7 @@ given to another.
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,11 +16,12 @@ import numpy.typing as npt
 
 from osprey_py.backends.c.dialects import CUDA
 from osprey_py.backends.c.kernels import ENTRY, Text
-from osprey_py.backends.cuda.nvrtc import compile_binary, nvrtc
+from osprey_py.backends.cuda.nvrtc import nvrtc
 from osprey_py.backends.protocol import DeviceError, Refused, Unusable
 
 _NAMES = ("libcuda.so.1", "libcuda.so", "nvcuda.dll")
 _OUT_OF_MEMORY = 2
+_RELEASE_THRESHOLD = 4
 _GRID = (2**31 - 1, 65535, 65535)
 _C_TYPES: dict[str, Any] = {"buffer": ctypes.c_uint64, "int": ctypes.c_int64, "float": ctypes.c_double}
 _ATTRIBUTES = {"items": 1, "local": 8, "units": 16, "major": 75, "minor": 76}
@@ -55,7 +57,8 @@ class Memory:
         self.address = address
 
     def __del__(self) -> None:
-        self.driver.free(self.address)
+        if not sys.is_finalizing():
+            self.driver.free(self.address)
 
 
 class CudaDriver:
@@ -65,8 +68,10 @@ class CudaDriver:
     shared = False
 
     def __init__(self, number: int) -> None:
-        nvrtc()
         self._library = library()
+        takes = ctypes.c_int()
+        self._call("cuDriverGetVersion", ctypes.byref(takes))
+        self._compiler = nvrtc(takes.value // 1000)
         count = ctypes.c_int()
         self._call("cuDeviceGetCount", ctypes.byref(count))
         if number >= count.value:
@@ -86,7 +91,16 @@ class CudaDriver:
         total = ctypes.c_size_t()
         self._call("cuDeviceTotalMem_v2", ctypes.byref(total), self._device)
         self.largest = total.value
-        self.architecture = f"sm_{self.attribute('major')}{self.attribute('minor')}"
+        self.architecture = 10 * self.attribute("major") + self.attribute("minor")
+        self._keep()
+        major, minor = self._compiler.version
+        self.versions = f"CUDA {takes.value // 1000}.{takes.value % 1000 // 10}, NVRTC {major}.{minor}"
+
+    def _keep(self) -> None:
+        """Memory that was given back stays the process's, for the next that is asked for."""
+        pool, all_of_it = ctypes.c_void_p(), ctypes.c_uint64(2**64 - 1)
+        self._call("cuDeviceGetDefaultMemPool", ctypes.byref(pool), self._device)
+        self._call("cuMemPoolSetAttribute", pool, _RELEASE_THRESHOLD, ctypes.byref(all_of_it))
 
     def attribute(self, what: str) -> int:
         """items or bytes of local memory of a group, units, or the version of the architecture."""
@@ -132,7 +146,7 @@ class CudaDriver:
 
     def build(self, text: Text) -> tuple[ctypes.c_void_p, tuple[str, ...]]:
         self._enter()
-        binary = compile_binary(text.source, self.architecture)
+        binary = self._compiler.loadable(text.source, self.architecture)
         module, function = ctypes.c_void_p(), ctypes.c_void_p()
         self._call("cuModuleLoadData", ctypes.byref(module), binary)
         self._call("cuModuleGetFunction", ctypes.byref(function), module, ENTRY.encode())
@@ -149,9 +163,7 @@ class CudaDriver:
             raise Refused(f"a launch of {groups[0]} x {groups[1]} x {groups[2]} work-groups")
         self._enter()
         entry, kinds = function
-        values = [
-            _C_TYPES[kind](arg.address if kind == "buffer" else arg) for kind, arg in zip(kinds, args, strict=True)
-        ]
+        values = packed(kinds, args)
         pointers = (ctypes.c_void_p * len(values))(*(ctypes.cast(ctypes.byref(v), ctypes.c_void_p) for v in values))
         self._call("cuLaunchKernel", entry, *groups, *items, 0, self._stream, pointers, None)
 
@@ -167,11 +179,22 @@ class CudaDriver:
         self._call("cuCtxSetCurrent", self._context)
 
     def _call(self, name: str, *args: Any) -> None:
-        code = getattr(self._library, name)(*args)
+        function = getattr(self._library, name, None)
+        if function is None:
+            raise DeviceError(f"the driver is too old: it has no {name}")
+        code = function(*args)
         if code == _OUT_OF_MEMORY:
             raise DeviceError("out of device memory")
         if code:
             raise DeviceError(f"the driver failed: {name} says {_name(self._library, code)}")
+
+
+def packed(kinds: Sequence[str], args: Sequence[Any]) -> list[Any]:
+    """The arguments of a launch as the driver takes them."""
+    return [
+        _C_TYPES[kind](arg.address if kind == "buffer" else int(arg) if kind == "int" else arg)
+        for kind, arg in zip(kinds, args, strict=True)
+    ]
 
 
 def _size(array: npt.NDArray[Any]) -> ctypes.c_size_t:
