@@ -12,6 +12,7 @@ import numpy as np
 import pyopencl as cl
 import pytest
 
+from osprey_py.backends.c import memory
 from osprey_py.backends.c.dialects import OPENCL
 from osprey_py.backends.c.driver import Programs
 from osprey_py.backends.c.kernels import Text
@@ -182,6 +183,14 @@ def test_a_device_without_subnormals_is_not_used(monkeypatch: pytest.MonkeyPatch
         OpenCLBackend()
 
 
+def test_a_processor_s_driver_without_a_linker_is_a_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would end the process at the first launch."""
+    monkeypatch.setattr(backend, "which_program", lambda name: None)
+    if "Portable Computing" in backend._devices()[0].platform.name:
+        with pytest.raises(Unusable, match="PoCL links its kernels with `ld`, which is not there"):
+            OpenCLBackend()
+
+
 def test_storage_is_read_and_written_in_parts(device: OpenCLBackend) -> None:
     storage = device.allocate(Kind.I64, 10)
     storage.put(np.arange(10))
@@ -214,6 +223,29 @@ def test_data_of_the_host_is_brought_once(device: OpenCLBackend) -> None:
     assert first[0] is again[0] is part[0] and (first[1], part[1]) == (0, 10)
 
 
+def test_no_memory_is_one_sentence(device: OpenCLBackend) -> None:
+    with pytest.raises(DeviceError, match=r"^out of device memory$"):
+        device.driver.buffer(1 << 50)
+
+
+def test_what_lies_unused_makes_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """When the driver has no more, blocks that were released are given back before it is asked again."""
+    device = OpenCLBackend()
+    real, held = device.driver.buffer, []
+
+    def limited(size: int) -> object:
+        if device.memory._idle or held:
+            raise DeviceError("out of device memory")
+        return real(size)
+
+    device.release(device.allocate(Kind.F64, 1000))
+    monkeypatch.setattr(device.driver, "buffer", limited)
+    assert device.allocate(Kind.F64, 5000).length == 5000
+    held.append(device)
+    with pytest.raises(DeviceError, match="out of device memory"):
+        device.allocate(Kind.F64, 9000)
+
+
 def test_data_of_the_host_stays_until_nothing_reads_it() -> None:
     """What lies in the machine's own memory is read there by launches that have not run yet."""
     device = OpenCLBackend()
@@ -228,6 +260,21 @@ def test_data_of_the_host_stays_until_nothing_reads_it() -> None:
     assert device.driver.shared is False or alive() is not None
     assert output.part(0, 1).data.tolist() == [exact.tanh(-1.0)]
     assert alive() is None
+
+
+def test_what_nobody_refers_to_stays_until_nothing_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Launches that are in the queue may still write it. Where nothing is ever read, it does not pile up."""
+    device = OpenCLBackend()
+    storage = device.allocate(Kind.F64, 1000)
+    size = storage.block.size
+    del storage
+    assert [left for left, _ in device.memory._leaving] == [size]
+    device.memory.wait()
+    assert device.memory._leaving == []
+    monkeypatch.setattr(memory, "IDLE", 3 * size)
+    for _ in range(20):
+        device.allocate(Kind.F64, 1000)
+        assert len(device.memory._leaving) <= 4
 
 
 def test_programs_are_the_same_text_each_time(device: OpenCLBackend) -> None:

@@ -2,8 +2,8 @@
 
 Comes in: kinds and lengths, or data of the host. Goes out: `DeviceStorage`, whose `data` is copied over when somebody of
 the host asks for it; and for data of the host (weights in a mapped file, say) the device's copy of the whole of it, made
-once and kept as long as the data lives. Where the device shares the machine's memory, data is used where it lies, and kept
-until no launch in the queue reads it.
+once and kept as long as the data lives. Where the device shares the machine's memory, data is used where it lies. What
+nobody refers to any more is kept until no launch in the queue can read or write it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ IDLE = 512 << 20
 """Bytes that may lie unused before released blocks are given back."""
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, weakref_slot=True)
 class Block:
     """A buffer of the device; free while nobody's."""
 
@@ -89,7 +89,7 @@ class Memory:
         self._idle = 0
         self._taken = Taken()
         self._data: dict[weakref.ref[Storage], Block] = {}
-        self._leaving: list[Block] = []
+        self._leaving: list[tuple[int, Any]] = []
         weakref.finalize(self, _drain, driver)
 
     def allocate(self, kind: Kind, n: int) -> DeviceStorage:
@@ -106,7 +106,21 @@ class Memory:
             return block
         self._check(size)
         self._taken.more(size)
-        return Block(self.driver.buffer(size), size)
+        try:
+            return self._made(self.driver.buffer(size), size)
+        except DeviceError:
+            if not self._idle and not self._leaving:
+                raise
+        # What lies unused makes room.
+        self._drop()
+        self.wait()
+        return self._made(self.driver.buffer(size), size)
+
+    def _made(self, buffer: Any, size: int) -> Block:
+        """A block whose buffer goes when launches that are in the queue by then have run."""
+        block = Block(buffer, size)
+        weakref.finalize(block, self._leaving.append, (size, buffer)).atexit = False
+        return block
 
     def release(self, storage: Storage) -> None:
         if isinstance(storage, DeviceStorage) and storage.begin == 0:
@@ -118,10 +132,14 @@ class Memory:
             return
         block.used = False
         if self._idle + block.size > IDLE:
-            self._free.clear()
-            self._idle = 0
+            self._drop()
         self._free.setdefault(block.size, []).append(block)
         self._idle += block.size
+
+    def _drop(self) -> None:
+        """Nobody refers to what lies unused."""
+        self._free.clear()
+        self._idle = 0
 
     def place(self, storage: Storage) -> tuple[Any, int]:
         """The buffer that holds a storage, and the element where it begins."""
@@ -130,29 +148,23 @@ class Memory:
         whole = storage.whole or storage
         block = self._data.get(weakref.ref(whole))
         if block is None:
-            if sum(b.size for b in self._leaving) > IDLE:
-                self.wait()
             block = self._bring(whole)
-            self._data[weakref.ref(whole, self._forget)] = block
+            self._data[weakref.ref(whole, self._data.pop)] = block
         return block.buffer, storage.begin
 
-    def _forget(self, whole: weakref.ref[Storage]) -> None:
-        """The data is dead; launches that are still in the queue may read it where it lies."""
-        self._leaving.append(self._data.pop(whole))
-
     def wait(self) -> None:
-        """Until every launch before has run."""
-        gone, self._leaving = self._leaving, []
+        """Until every launch before has run, and what was waiting for that is gone."""
+        waiting = len(self._leaving)
         self.driver.wait()
-        del gone
+        del self._leaving[:waiting]
 
     def read(self, storage: DeviceStorage) -> npt.NDArray[Any]:
         array = np.empty(storage.length, storage.kind.dtype)
         if storage.length:
-            gone, self._leaving = self._leaving, []
+            waiting = len(self._leaving)
             self.driver.read(storage.block.buffer, storage.begin * storage.kind.itemsize, array)
             self.moved[1] += array.nbytes
-            del gone
+            del self._leaving[:waiting]
         return array
 
     def write(self, storage: DeviceStorage, array: npt.NDArray[Any]) -> None:
@@ -163,12 +175,15 @@ class Memory:
     def _bring(self, whole: Storage) -> Block:
         self._check(whole.nbytes)
         if not whole.length:
-            return Block(self.driver.buffer(1), 1)
+            return self._made(self.driver.buffer(1), 1)
         array = np.require(whole.data, requirements=["C", "A"])
         if not self.driver.shared:
             self.moved[0] += array.nbytes
-        return Block(self.driver.bring(array), array.nbytes)
+        return self._made(self.driver.bring(array), array.nbytes)
 
     def _check(self, size: int) -> None:
+        """Whether a buffer may be so large; and not too much may wait to go."""
+        if sum(left for left, _ in self._leaving) > IDLE:
+            self.wait()
         if size > self.driver.largest:
             raise Refused(f"a buffer of {size} bytes; {self.driver.device} holds at most {self.driver.largest} in one")

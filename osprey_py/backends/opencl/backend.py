@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from shutil import which as which_program
 from typing import Any
 
 from osprey_py.backends.c.backend import QueueBackend
@@ -37,6 +38,9 @@ class OpenCLBackend(QueueBackend):
     def __init__(self, which: str = "", *, tiles: Sequence[Tile] | None = None) -> None:
         device = _chosen(which)
         cpu = bool(device.type & cl.device_type.CPU)
+        if cpu and "Portable Computing" in device.platform.name and which_program("ld") is None:
+            # Without it PoCL ends the process when a kernel is launched.
+            raise Unusable("PoCL links its kernels with `ld`, which is not there", "apt-get install binutils")
         try:
             driver = OpenCLDriver(device)
         except DeviceError as error:

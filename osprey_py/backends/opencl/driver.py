@@ -20,6 +20,9 @@ from osprey_py.backends.protocol import DeviceError
 
 OPTIONS = ("-cl-std=CL1.2", "-w")
 
+ALIGNED = 128
+"""Bytes at whose multiples memory begins: those of the widest vector."""
+
 _NUMPY = {"buffer": None, "int": np.int64, "float": np.float64}
 
 
@@ -32,6 +35,7 @@ class OpenCLDriver:
         self.device = device.name.strip()
         self.largest = int(device.max_mem_alloc_size)
         self.shared = bool(device.host_unified_memory)
+        self.processor = bool(device.type & cl.device_type.CPU)
         self.options = options
         try:
             self.context = cl.Context([device])
@@ -40,8 +44,16 @@ class OpenCLDriver:
             raise failed(error) from None
 
     def buffer(self, size: int) -> Any:
+        flags = cl.mem_flags
         try:
-            return cl.Buffer(self.context, cl.mem_flags.READ_WRITE, size)
+            if not self.processor:
+                return cl.Buffer(self.context, flags.READ_WRITE, size)
+            # A driver for processors may look for memory as late as in a launch, and abort when there is none.
+            room = np.empty(size + ALIGNED, np.uint8)
+            skip = -room.ctypes.data % ALIGNED
+            return cl.Buffer(self.context, flags.READ_WRITE | flags.USE_HOST_PTR, hostbuf=room[skip : skip + size])
+        except MemoryError:
+            raise DeviceError("out of device memory") from None
         except cl.Error as error:
             raise failed(error) from None
 
