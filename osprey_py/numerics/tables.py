@@ -91,13 +91,15 @@ def ln_table() -> tuple[tuple[float, ...], tuple[float, ...], tuple[float, ...]]
     cs, heads, tails = [], [], []
     for low, high in pairwise(ends):
         grid = 64 if low >= 1.0 else 32
+        middle = round(2 * grid / (low + high))
         reach = {
-            j / grid: max(abs(low * j / grid - 1), abs(high * j / grid - 1)) for j in range(grid // 2, grid * 3 // 2)
+            j / grid: max(abs(low * j / grid - 1), abs(high * j / grid - 1)) for j in range(middle - 2, middle + 3)
         }
-        usable = [c for c in reach if c == 1.0 or abs(_ln_fixed(c)) > reach[c] * 2.0**_W]
+        # |ln c| is more than this.
+        usable = [c for c in reach if c == 1.0 or abs(c - 1) / max(c, 1) >= reach[c]]
         c = min(usable, key=lambda c: reach[c])
-        head, tail = on_grid(-_ln_fixed(c), _W, 42)
         cs.append(c)
+        head, tail = on_grid(-_ln_fixed(c), _W, 42)
         heads.append(head)
         tails.append(tail)
     return tuple(cs), tuple(heads), tuple(tails)
