@@ -317,7 +317,7 @@ def test_verify_device(capsys: pytest.CaptureFixture[str], tmp_path: Path, monke
 
 
 def test_a_training_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """D3: every loss of a small GPT's first steps, to the last bit."""
+    """D3: every loss of a small GPT's first steps, to the last bit, and the checkpoint, as files."""
     text = tmp_path / "text.txt"
     text.write_text(words(3000), encoding="utf-8")
     sizes = "--steps 4 --batch 2 --context 16 --width 16 --heads 2 --layers 1 --characters 5 --windows 2".split()
@@ -325,9 +325,10 @@ def test_a_training_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> N
     for device in ("host", "opencl"):
         log = tmp_path / device
         command = ["train", str(ROOT / "examples/shakespeare/gpt.osp"), "--data", str(text), *sizes]
-        assert main([*command, "--device", device, "--log", str(log)]) == 0
-        logs.append(log.read_bytes())
-    assert logs[0] == logs[1] and logs[0].count(b"trainHex") == 4
+        kept = tmp_path / f"{device}-checkpoint"
+        assert main([*command, "--device", device, "--log", str(log), "--checkpoint", str(kept)]) == 0
+        logs.append((log.read_bytes(), (kept / "checkpoint.safetensors").read_bytes()))
+    assert logs[0] == logs[1] and logs[0][0].count(b"trainHex") == 4
 
 
 SOURCES = {
