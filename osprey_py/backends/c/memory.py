@@ -8,6 +8,7 @@ nobody refers to any more is kept until no launch in the queue can read or write
 
 from __future__ import annotations
 
+import os
 import weakref
 from contextlib import suppress
 from dataclasses import dataclass
@@ -67,10 +68,12 @@ class DeviceStorage(Storage):
         self.memory.write(self, np.ascontiguousarray(values, self.kind.dtype))
 
 
-def _drain(driver: Driver) -> None:
-    """Nobody looks at the results any more, but launches may still read what lies in the machine's own memory."""
-    with suppress(DeviceError):
-        driver.wait()
+def _drain(driver: Driver, process: int) -> None:
+    """Nobody looks at the results any more, but launches may still read what lies in the machine's own memory. A forked
+    child has no launches."""
+    if process == os.getpid():
+        with suppress(DeviceError):
+            driver.wait()
 
 
 def size_class(size: int) -> int:
@@ -90,7 +93,7 @@ class Memory:
         self._taken = Taken()
         self._data: dict[weakref.ref[Storage], Block] = {}
         self._leaving: list[tuple[int, Any]] = []
-        weakref.finalize(self, _drain, driver)
+        weakref.finalize(self, _drain, driver, os.getpid())
 
     def allocate(self, kind: Kind, n: int) -> DeviceStorage:
         """Uninitialised. Raises Refused for more than one buffer holds, DeviceError when there is no room."""
