@@ -27,28 +27,26 @@ class Kind(Enum):
     I64 = "i64"
     BOOL = "bool"
 
+    dtype: np.dtype[Any]
+    """The numpy type that holds it (BF16 as its bits in uint16, bool as uint8 0 or 1); little endian."""
+
+    __hash__ = object.__hash__  # Enum's own asks Python, thousands of times in a step
+
     @property
     def type(self) -> Ty:
         return _TYPES[self]
 
     @property
     def itemsize(self) -> int:
-        return _DTYPES[self].itemsize
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The numpy type that holds it (BF16 as its bits in uint16, bool as uint8 0 or 1); little endian."""
-        return _DTYPES[self]
+        return self.dtype.itemsize
 
 
-_DTYPES: dict[Kind, np.dtype[Any]] = {
-    Kind.F64: np.dtype("<f8"),
-    Kind.F32: np.dtype("<f4"),
-    Kind.F16: np.dtype("<f2"),
-    Kind.BF16: np.dtype("<u2"),
-    Kind.I64: np.dtype("<i8"),
-    Kind.BOOL: np.dtype("u1"),
-}
+Kind.F64.dtype = np.dtype("<f8")
+Kind.F32.dtype = np.dtype("<f4")
+Kind.F16.dtype = np.dtype("<f2")
+Kind.BF16.dtype = np.dtype("<u2")
+Kind.I64.dtype = np.dtype("<i8")
+Kind.BOOL.dtype = np.dtype("u1")
 _TYPES = {Kind.F64: FLOAT, Kind.F32: FLOAT, Kind.F16: FLOAT, Kind.BF16: FLOAT, Kind.I64: INT, Kind.BOOL: BOOL}
 KIND_OF: dict[Ty, Kind] = {FLOAT: Kind.F64, INT: Kind.I64, BOOL: Kind.BOOL}
 """The kind in which a computed buffer of a type is stored."""
@@ -125,6 +123,20 @@ class Report:
     counts: dict[int, int]
 
 
+class Script(Protocol):
+    """Steps that a backend has made ready to run again, on other storage and with other uniforms. Their lengths and
+    kinds stay, and so does which step reads and writes which of the storages."""
+
+    def ready(self, uniforms: Sequence[Scalar]) -> bool:
+        """A run is near. Whether this serves its uniforms, those of all steps one after the other: some may have decided
+        what code runs."""
+        ...
+
+    def run(self, storages: Sequence[Storage], uniforms: Sequence[Scalar]) -> Report:
+        """As `Backend.run` for the same steps with these uniforms, for which it is ready, on these storages."""
+        ...
+
+
 class DeviceError(Exception):
     """A device cannot do what it is asked to. text: one sentence; help: a remedy, if there is one. step: which of
     the steps of a run it was about, where that is known. device: its name, where it is not the backend that was asked."""
@@ -169,6 +181,12 @@ class Capabilities:
 
 class Backend(Protocol):
     """name: what `--device` selects and `gpuDevice()` returns.
+
+    A backend may have one more method, which pays where making steps ready costs as much as running them:
+
+        def script(self, steps: Sequence[Step], storages: Sequence[Storage]) -> Script | None
+
+    storages: whatever the steps name, each object once. None: these steps cannot be kept. Every n is above 0.
 
     `compile`, `allocate` and `run` raise Refused for what the device cannot do, DeviceError when it fails. What made
     the backend raised Unusable if there is no such device (docs/backends.md)."""

@@ -32,9 +32,9 @@ class Spare:
         self._release = release
         self.stocks: dict[Kind, dict[int, list[Storage]]] = {kind: {} for kind in Kind}
 
-    def tidy(self) -> None:
+    def tidy(self, most: int = MOST_SPARE) -> None:
         """Give all back when there are too many."""
-        if sum([len(s) for stock in self.stocks.values() for s in stock.values()]) > MOST_SPARE:
+        if sum([len(s) for stock in self.stocks.values() for s in stock.values()]) > most:
             for stock in self.stocks.values():
                 for storages in stock.values():
                     for storage in storages:
@@ -65,16 +65,32 @@ class Recipe:
 class Frame:
     """One run of a plan: the storage and the memory of every value, by id."""
 
-    __slots__ = ("backend", "count", "lengths", "memories", "nodes", "offsets", "release", "stocks", "stores")
+    __slots__ = (
+        "backend",
+        "count",
+        "free",
+        "lengths",
+        "memories",
+        "nodes",
+        "offsets",
+        "release",
+        "stocks",
+        "stores",
+    )
 
-    def __init__(self, count: int, nodes: list[Node], externals: list[Node], backend: Backend, spare: Spare) -> None:
-        self.count = count
+    def __init__(
+        self, lengths: list[int], nodes: list[Node], externals: list[Node], backend: Backend, spare: Spare
+    ) -> None:
+        """lengths: of the nodes and the data."""
+        self.count = count = len(nodes)
         self.nodes = nodes
         self.backend = backend
         self.stocks = spare.stocks
         self.release: Callable[[Storage], None] = backend.release
+        self.free: Callable[[Storage], None] = backend.release
+        """What takes the storage of values that die in the plan."""
         blank: list[Any] = [None] * count
-        self.lengths = [n.length for n in nodes] + [x.length for x in externals]
+        self.lengths = lengths
         self.stores: list[Storage] = blank + [x.storage for x in externals]
         self.memories: list[Memory | None] = blank + [x.memory for x in externals]
         self.offsets = [0] * count + [x.offset for x in externals]
@@ -91,7 +107,7 @@ class Frame:
             uniforms = nodes[recipe.whole].uniforms
         else:
             uniforms = tuple([nodes[p].uniforms[k] if k >= 0 else self.lengths[p] for p, k in group.picks])
-        release = self.release
+        release = self.free
         for v in recipe.spent:
             if v != over:
                 storage = stores[v]

@@ -64,7 +64,7 @@ class Runtime:
     """One program's buffers on one backend. fusion: whether launches may be merged; bytes do not depend on it.
     profile: steps run one by one, timed, for `plan_text` and `profile_text`. replay: whether the evaluator may replay
     functions. plans: whether a plan is kept for the next graph of its shape. in_place: whether a step may write over what
-    dies in it."""
+    dies in it. repeats: whether a plan that runs again for the same lengths repeats what it did."""
 
     def __init__(
         self,
@@ -75,6 +75,7 @@ class Runtime:
         replay: bool = True,
         plans: bool = True,
         in_place: bool = True,
+        repeats: bool = True,
     ) -> None:
         self.backend = backend
         self.replaying = replay
@@ -87,7 +88,7 @@ class Runtime:
         self._keeping = plans
         self._in_place = in_place
         self._plans: dict[Any, Plan | Cut] = {}
-        self.engine = Engine(backend)
+        self.engine = Engine(backend, repeats)
 
     # --- launches ---------------------------------------------------------------------------------------
 

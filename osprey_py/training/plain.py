@@ -163,7 +163,25 @@ def build(schema: Schema, take: Callable[[str, Leaf | BufferLeaf | ListOf], Any]
 
 
 def buffers_of(schema: Schema, value: Any) -> list[Buffer]:
-    return [x for _, s, x in leaves(schema, value) if isinstance(s, BufferLeaf)]
+    """The buffers of a value, in the order of `leaves`."""
+    found: list[Buffer] = []
+    _gather(schema, value, found)
+    return found
+
+
+def _gather(schema: Schema, value: Any, found: list[Buffer]) -> None:
+    if isinstance(schema, BufferLeaf):
+        found.append(value)
+    elif isinstance(schema, RecordOf):
+        for name, inner in schema.fields:
+            if type(inner) is not Leaf:
+                _gather(inner, field(value, name), found)
+    elif isinstance(schema, TupleOf):
+        for inner, x in zip(schema.items, value, strict=True):
+            _gather(inner, x, found)
+    elif isinstance(schema, ListOf):
+        for x in value:
+            _gather(schema.item, x, found)
 
 
 def count_floats(schema: Schema, value: Any) -> int:

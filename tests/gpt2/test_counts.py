@@ -13,7 +13,7 @@ import pytest
 
 from osprey_py.backends.host import HostBackend
 from osprey_py.backends.host.compiled import Compiled
-from osprey_py.backends.protocol import Kind, Report, Step, StepOp, Storage
+from osprey_py.backends.protocol import Kind, Report, Scalar, Script, Step, StepOp, Storage
 from osprey_py.check import load_program
 from osprey_py.eval.run import run_program
 from osprey_py.graph.runtime import Runtime
@@ -42,12 +42,39 @@ class Counting(HostBackend):
         return super().allocate(kind, n)
 
     def run(self, steps: Sequence[Step]) -> Report:
-        self.steps += len(steps)
-        self.peak = max(self.peak, sum(size for _, _, size in self._blocks._used.values()))
-        for step in steps:
-            found = step.compiled._contractions
-            self.contracted += bool(found is not None and step.n > 0 and found.of(step))
+        self.count(len(steps), _contracted(steps))
         return super().run(steps)
+
+    def script(self, steps: Sequence[Step], storages: Sequence[Storage]) -> Script | None:
+        made = super().script(steps, storages)
+        return None if made is None else Counted(self, made, len(steps), _contracted(steps))
+
+    def count(self, steps: int, contracted: int) -> None:
+        self.steps += steps
+        self.contracted += contracted
+        self.peak = max(self.peak, sum(size for _, _, size in self._blocks._used.values()))
+
+
+def _contracted(steps: Sequence[Step]) -> int:
+    known = [(s, s.compiled._contractions) for s in steps if s.n > 0]
+    return sum(found is not None and found.of(s) is not None for s, found in known)
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A script whose runs count as its steps do."""
+
+    backend: Counting
+    script: Script
+    steps: int
+    contracted: int
+
+    def ready(self, uniforms: Sequence[Scalar]) -> bool:
+        return self.script.ready(uniforms)
+
+    def run(self, storages: Sequence[Storage], uniforms: Sequence[Scalar]) -> Report:
+        self.backend.count(self.steps, self.contracted)
+        return self.script.run(storages, uniforms)
 
 
 def counted(program: str, *words: str) -> tuple[Counting, Runtime]:

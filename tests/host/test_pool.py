@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from functools import cache
 
 import numpy as np
@@ -124,6 +125,25 @@ def test_callers_take_turns() -> None:
     for w in workers:
         w.join()
     assert cases[0][1].tobytes() == cases[1][1].tobytes()
+    pool.close()
+
+
+def test_workers_who_are_roused_in_vain_go_back_to_sleep() -> None:
+    pool = Pool(3)
+    pool.rouse()  # nobody is there yet
+    plan, a, b, _ = chain(10, 100, 1)
+    for _ in range(20):
+        pool.run(plan, 64)
+        pool.rouse()
+    time.sleep(0.3)
+    before = time.process_time()
+    time.sleep(0.3)
+    assert time.process_time() - before < 0.1
+    again, c, d, _ = chain(10, 100, 1)
+    for _ in range(20):
+        pool.rouse()
+        pool.run(again, 64)
+    assert (a.tobytes(), b.tobytes()) == (c.tobytes(), d.tobytes())
     pool.close()
 
 

@@ -14,9 +14,10 @@ from osprey_py.backends.host.blocks import IDLE, Blocks
 from osprey_py.backends.host.compiled import Compiled
 from osprey_py.backends.host.packing import Frame
 from osprey_py.backends.host.pool import Plan, Pool
+from osprey_py.backends.host.script import script
 from osprey_py.backends.host.stack import on_deep_stack
 from osprey_py.backends.limits import Limits
-from osprey_py.backends.protocol import Capabilities, Kind, Report, Step, StepOp, Storage
+from osprey_py.backends.protocol import Capabilities, Kind, Report, Script, Step, StepOp, Storage
 from osprey_py.kernel.ir import Kernel
 from osprey_py.kernel.passes import ALL, Passes, prepared
 
@@ -79,6 +80,9 @@ class HostBackend:
             for storage in temporary:
                 self._blocks.release(storage)
 
+    def script(self, steps: Sequence[Step], storages: Sequence[Storage]) -> Script | None:
+        return script(steps, storages, self._blocks, self._threads)
+
     def run(self, steps: Sequence[Step]) -> Report:
         frame, plan = self._frame, self._plan
         frame.begin(len(steps))
@@ -108,7 +112,10 @@ class HostBackend:
     def _flush(self, plan: Plan, scratch: int) -> None:
         """Run what has been collected."""
         if plan.steps:
-            if self._pool is None:
-                self._pool = Pool(self.threads)
-            self._pool.run(plan, scratch)
+            self._threads().run(plan, scratch)
             plan.clear()
+
+    def _threads(self) -> Pool:
+        if self._pool is None:
+            self._pool = Pool(self.threads)
+        return self._pool

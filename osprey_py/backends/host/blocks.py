@@ -23,6 +23,9 @@ IDLE = 512 << 20
 Block = npt.NDArray[Any]
 """Raw bytes; the base of every array handed out."""
 
+_Used = tuple["weakref.ref[Block]", int, int]
+"""Of a block: itself, where its aligned part begins, and its size class."""
+
 
 def size_class(size: int) -> int:
     """The least class that holds so many bytes."""
@@ -31,22 +34,28 @@ def size_class(size: int) -> int:
 
 
 class Blocks:
-    """The allocator of one backend. bound: bytes that may lie unused; 0 hands nothing out again."""
+    """The allocator of one backend. bound: bytes that may lie unused; 0 hands nothing out again.
+
+    What is free is kept with the storage that lay there last: who asks for the same again, as most do, gets that."""
 
     def __init__(self, bound: int = IDLE) -> None:
         self.bound = bound
-        self._free: dict[int, list[tuple[Block, int]]] = {}
+        self._free: dict[int, list[tuple[Block, _Used, Storage]]] = {}
         self.idle = 0
         self._taken = Taken()
-        self._used: dict[int, tuple[weakref.ref[Block], int, int]] = {}
+        self._used: dict[int, _Used] = {}
 
     def allocate(self, kind: Kind, n: int) -> Storage:
         dtype = kind.dtype
         size = size_class(n * dtype.itemsize)
         stock = self._free.get(size)
         if stock:
-            block, start = stock.pop()
+            block, used, storage = stock.pop()
             self.idle -= size
+            if storage.length == n and storage.kind is kind and storage.whole is None:
+                self._used[id(block)] = used
+                return storage
+            start = used[1]
         else:
             if size + ALIGNMENT > sys.maxsize:
                 raise MemoryError
@@ -63,11 +72,11 @@ class Blocks:
         if block is None or entry is None or entry[0]() is not block:
             return
         del self._used[id(block)]
-        _, start, size = entry
+        size = entry[2]
         if not self.bound:
             return
         if self.idle + size > self.bound:
             self._free.clear()
             self.idle = 0
-        self._free.setdefault(size, []).append((block, start))
+        self._free.setdefault(size, []).append((block, entry, storage))
         self.idle += size

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
-
 from osprey_py.backends.host import gemm
 from osprey_py.backends.host.blocks import Blocks
 from osprey_py.backends.host.elementwise import Elementwise
@@ -48,14 +46,13 @@ class Compiled:
         """Append the launch (step.n > 0) to the plan; how many bytes of scratch it needs."""
         if self._contractions is not None:
             found = self._contractions.of(step)
+            if frame.notes is not None:
+                frame.notes.decide(position, self._contractions.deciding)
             if found is not None:
                 return self._contract(found, plan, frame, position, step, blocks, temporary)
         inputs = step.inputs
         if self._onto:
-            # Sums by place, all zero. Pages that no value comes to are never there.
-            sums = Storage(Kind.F64, np.zeros(step.n))
-            frame.keep(sums)
-            inputs = (*inputs, sums)
+            inputs = (*inputs, frame.zeros(step.n))  # sums by place
         self._code.add(plan, frame, position, step, inputs)
         return 0
 
@@ -76,7 +73,7 @@ class Compiled:
         again = False
         if found.epilogue:
             rest = self._part(found.candidate.epilogue, (*self.kinds, Kind.F64))
-            again = rest.contracts(step, (*step.inputs, sums))
+            again = rest.contracts(frame, position, step, (*step.inputs, sums))
             if again or sums.kind is not Kind.F64 or overlaps(step):
                 sums = blocks.allocate(Kind.F64, step.n)
                 temporary.append(sums)
@@ -89,18 +86,19 @@ class Compiled:
         if rest is not None and found.inside and not again:
             function, args, _ = rest._code.bind(frame, position, step, inputs)
             epilogue = gemm.Epilogue(function, args)
-        native = found.bind(step.inputs, sums, epilogue)
-        frame.keep(native)
-        plan.add(native.function, native.address, native.units, native.grain)
+        native, address = found.bind(frame, step.inputs, sums, epilogue)
+        plan.add(native.function, address, native.units, native.grain)
         if rest is None or epilogue is not None:
             return native.scratch
         return max(native.scratch, rest.add(plan, frame, position, replace(step, inputs=inputs), blocks, temporary))
 
-    def contracts(self, step: Step, inputs: tuple[Storage, ...]) -> bool:
+    def contracts(self, frame: Frame, position: int, step: Step, inputs: tuple[Storage, ...]) -> bool:
         """Whether the step on these inputs goes to the matrix kernels."""
         known = self._contractions
         if known is None or not known.candidates:
             return False
+        if frame.notes is not None:
+            frame.notes.decide(position, known.deciding)
         return known.of(replace(step, inputs=inputs)) is not None
 
     def _part(self, kernel: Lowered, kinds: tuple[Kind, ...]) -> Compiled:

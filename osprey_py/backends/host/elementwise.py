@@ -102,6 +102,8 @@ class Elementwise:
                     self.entries.clear()
                 entry = self.entries[key] = self._look(cast(tuple[int, ...], key))
             address, numbers, grain = entry.address, entry.numbers, entry.grain
+            if frame.notes is not None:
+                frame.notes.decide(position, self._deciding)
         return address, self._packer.pack(frame, position, step, inputs, numbers), grain
 
     def _scalar(self) -> Version:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from typing import cast
 
 from osprey_py.backends.host import gemm
+from osprey_py.backends.host.packing import Frame
 from osprey_py.backends.protocol import Kind, Scalar, Step, Storage
 from osprey_py.kernel.contraction import Candidate, Contraction, Side, candidates, match
 from osprey_py.kernel.faults import Lowered
@@ -42,14 +43,22 @@ class Found:
     def inside(self) -> bool:
         return self.contraction.output_column == 1
 
-    def bind(self, inputs: Sequence[Storage], sums: Storage, epilogue: gemm.Epilogue | None = None) -> gemm.Launch:
-        """The step that writes the sums of these inputs."""
+    def bind(
+        self, frame: Frame, inputs: Sequence[Storage], sums: Storage, epilogue: gemm.Epilogue | None = None
+    ) -> tuple[gemm.Launch, int]:
+        """The step that writes the sums of these inputs, and the address of its argument block in the frame."""
         left, right = inputs[self.contraction.left.slot], inputs[self.contraction.right.slot]
-        return self.launch.at(left.address, right.address, sums.address, epilogue)
+        step = self.launch.at(left.address, right.address, sums.address, epilogue)
+        address = frame.put(step.words.raw)
+        if frame.notes is not None:
+            for k, (storage, offset) in enumerate(zip((left, right, sums), step.places, strict=True)):
+                frame.notes.point(address + 8 * k, storage, offset)
+        return step, address
 
 
 class Contractions:
-    """What is remembered of one kernel. threads: how many will share a step's units."""
+    """What is remembered of one kernel. threads: how many will share a step's units. deciding: which of a launch's uniforms
+    decide what it is."""
 
     def __init__(self, kernel: Lowered, kinds: tuple[Kind, ...], threads: int) -> None:
         self.candidates = candidates(kernel)
@@ -61,6 +70,7 @@ class Contractions:
         self._uniforms = kernel.uniforms
         self._ints = [k for k, ty in enumerate(kernel.uniforms) if ty is not FLOAT]
         self._proofs = Proofs(self._match)
+        self.deciding = sorted({*self._ints, *self._seeds}) if self.candidates else []
         self._found: dict[tuple[object, ...], Found | None] = {}
 
     def find(self, lengths: Sequence[int], uniforms: Sequence[Scalar], n: int) -> Found | None:

@@ -25,12 +25,13 @@ from osprey_py.backends.host import pool_ir
 from osprey_py.backends.host.native import Library, machine
 
 _RUN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
+_ROUSE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _STOP = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 @cache
 def _library() -> Library:
-    return machine().load(pool_ir.text(machine().triple), ("pool_run", "pool_worker", "pool_stop"))
+    return machine().load(pool_ir.text(machine().triple), ("pool_run", "pool_worker", "pool_rouse", "pool_stop"))
 
 
 _FIELDS = struct.Struct("<4q")
@@ -76,6 +77,7 @@ class Pool:
         self._lock = threading.Lock()
         self._workers: _Workers | None = None
         self._run = _RUN(_library().addresses["pool_run"])
+        self._rouse = _ROUSE(_library().addresses["pool_rouse"])
 
     def run(self, plan: Plan, scratch: int = 0) -> None:
         """Run all steps. scratch: bytes that each thread's steps may use (64-byte aligned, contents undefined)."""
@@ -88,6 +90,13 @@ class Pool:
             if shared:
                 workers.start()
             self._run(workers.address, plan.address, plan.steps, int(shared))
+
+    def rouse(self) -> None:
+        """A plan with work to share comes within a millisecond: workers that sleep wake up meanwhile. They go back to sleep
+        when none comes."""
+        workers = self._workers
+        if workers is not None and workers.process == os.getpid():
+            self._rouse(workers.address)
 
     def _ready(self) -> _Workers:
         """The workers of this process; those of a parent process do not exist here."""

@@ -3,11 +3,12 @@
 Comes in: the target triple. Goes out: the module's text; `pool_run` and `pool_worker` are called from pool.py.
 
 A plan is an array of 64-byte steps {function, args, units, grain, next, done}. Every thread walks it: it claims `grain`
-units at a time by adding to `next`, and goes to the next step when `done` has reached `units`, so a step sees all that the
-steps before it wrote. Waiting spins briefly, then sleeps on the pool's condition; whoever fulfils a wait wakes it.
-Counters are reset only while no worker is inside: a worker enters by raising `active` and then looking at `open`, and the
-caller closes by clearing `open` and then waiting for `active` to fall to 0; both orders are sequentially consistent, so a
-worker that wakes late finds the pool closed, or the next plan ready.
+units at a time by adding to `next`, and goes to the next step when `done` has reached `units`, so a step sees all that
+the steps before it wrote. Waiting spins briefly, then sleeps on the pool's condition; whoever fulfils a wait wakes it.
+Who knows that a plan is near rouses the workers: they then spin for longer, for waking up takes longer than most steps.
+Counters are reset only while no worker is inside: a worker enters by raising `active` and then looking at `open`, and
+the caller closes by clearing `open` and then waiting for `active` to fall to 0; both orders are sequentially
+consistent, so a worker that wakes late finds the pool closed, or the next plan ready.
 Workers run with the default floating-point control word: round to nearest, subnormals kept (spec/numerics).
 """
 
@@ -16,13 +17,16 @@ from __future__ import annotations
 STEP_BYTES = 64
 POOL_BYTES = 640
 GENERATION, OPEN, ACTIVE, SLEEPERS = 0, 64, 128, 192
-STOP, PLAN, STEPS, SCRATCH = 256, 264, 272, 280
+STOP, PLAN, STEPS, SCRATCH, ALERTS = 256, 264, 272, 280, 288
 MUTEX, CONDITION = 320, 448
 """Byte offsets in the pool's own memory. Words that threads write lie on lines of their own; the mutex and the condition
 get 128 bytes each, more than any system's."""
 
 SPINS = 3000
 """Looks at a counter before going to sleep: some tens of microseconds."""
+
+ROUSED_SPINS = 100_000
+"""The same for workers who have been told that a plan is near: one to two milliseconds."""
 
 _TEXT = """
 declare i32 @pthread_mutex_lock(ptr)
@@ -66,6 +70,60 @@ wake:
   %u = call i32 @pthread_mutex_unlock(ptr %mutex)
   br label %done
 done:
+  ret void
+}}
+
+; Return when the generation is another than `value`. An alert that comes meanwhile makes the wait a wakeful one.
+define internal void @rest(ptr %pool, ptr %generation, i64 %value) {{
+entry:
+  %alerts = getelementptr i8, ptr %pool, i64 {alerts}
+  %mutex = getelementptr i8, ptr %pool, i64 {mutex}
+  %condition = getelementptr i8, ptr %pool, i64 {condition}
+  %sleepers = getelementptr i8, ptr %pool, i64 {sleepers}
+  %first = load atomic i64, ptr %alerts seq_cst, align 8
+  br label %spin
+spin:
+  %n = phi i64 [ 0, %entry ], [ %n1, %again ], [ 0, %roused ]
+  %most = phi i64 [ {spins}, %entry ], [ %most, %again ], [ {roused_spins}, %roused ]
+  %known = phi i64 [ %first, %entry ], [ %known, %again ], [ %now, %roused ]
+  %seen = load atomic i64, ptr %generation seq_cst, align 8
+  %ready = icmp ne i64 %seen, %value
+  br i1 %ready, label %done, label %again
+again:
+  {pause}
+  %n1 = add i64 %n, 1
+  %tired = icmp uge i64 %n1, %most
+  br i1 %tired, label %sleep, label %spin
+sleep:
+  %l = call i32 @pthread_mutex_lock(ptr %mutex)
+  %s = atomicrmw add ptr %sleepers, i64 1 seq_cst
+  br label %look
+look:
+  %seen2 = load atomic i64, ptr %generation seq_cst, align 8
+  %ready2 = icmp ne i64 %seen2, %value
+  %now = load atomic i64, ptr %alerts seq_cst, align 8
+  %alert = icmp ne i64 %now, %known
+  %up = or i1 %ready2, %alert
+  br i1 %up, label %wake, label %wait
+wait:
+  %w = call i32 @pthread_cond_wait(ptr %condition, ptr %mutex)
+  br label %look
+wake:
+  %t = atomicrmw sub ptr %sleepers, i64 1 seq_cst
+  %u = call i32 @pthread_mutex_unlock(ptr %mutex)
+  br i1 %ready2, label %done, label %roused
+roused:
+  br label %spin
+done:
+  ret void
+}}
+
+; A plan is near.
+define void @pool_rouse(ptr %pool) {{
+entry:
+  %alerts = getelementptr i8, ptr %pool, i64 {alerts}
+  %a = atomicrmw add ptr %alerts, i64 1 seq_cst
+  call void @announce(ptr %pool)
   ret void
 }}
 
@@ -198,7 +256,7 @@ entry:
   br label %idle
 idle:
   %seen = phi i64 [ 0, %entry ], [ %now, %leave ]
-  call void @await(ptr %pool, ptr %generation, i64 %seen, i1 false)
+  call void @rest(ptr %pool, ptr %generation, i64 %seen)
   %now = load atomic i64, ptr %generation seq_cst, align 8
   %end = load atomic i64, ptr %stop seq_cst, align 8
   %ended = icmp ne i64 %end, 0
@@ -271,6 +329,7 @@ def text(triple: str) -> str:
     parts = _X86 if machine in ("x86_64", "amd64") else _ARM if machine in ("aarch64", "arm64") else _OTHER
     return _TEXT.format(
         spins=SPINS,
+        roused_spins=ROUSED_SPINS,
         step=STEP_BYTES,
         generation=GENERATION,
         open=OPEN,
@@ -280,6 +339,7 @@ def text(triple: str) -> str:
         plan=PLAN,
         steps=STEPS,
         scratch=SCRATCH,
+        alerts=ALERTS,
         mutex=MUTEX,
         condition=CONDITION,
         **parts,
