@@ -6,7 +6,6 @@ diagnostic on standard error (spec/evaluation V7).
 
 from __future__ import annotations
 
-import gc
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -28,9 +27,6 @@ STACK_SIZES = (1 << 30, 1 << 29, 1 << 28, 1 << 26)
 """Bytes of C stack to try for the program's thread. It is reserved, not touched: deep recursion needs it."""
 RECURSION_LIMIT = 1_200_000
 """Python frames: twelve for each frame of the language's own limit."""
-YOUNG_OBJECTS = 10_000
-"""Objects that are made and not freed before Python looks for cycles among them. Launches that wait are thousands of
-objects without a cycle; to look at them takes as long as to make them."""
 
 FAULT_CODES = {
     "integer overflow": "E0501",
@@ -164,16 +160,12 @@ def on_big_stack(action: Callable[[], T]) -> T:
             outcome.append((None, e))
 
     limit = sys.getrecursionlimit()
-    young, *older = gc.get_threshold()
     sys.setrecursionlimit(max(limit, RECURSION_LIMIT))
-    if young:
-        gc.set_threshold(max(young, YOUNG_OBJECTS), *older)
     try:
         thread = _start(work)
         thread.join()
     finally:
         sys.setrecursionlimit(limit)
-        gc.set_threshold(young, *older)
     result, error = outcome[0]
     if error is not None:
         raise error

@@ -227,17 +227,20 @@ class Rehearsal(Frame):
         offsets = list(accumulate((len(n.uniforms) for n in self.nodes), initial=0))
         found: list[_Segment] = []
         begin, noted = 0, iter(self._noted)
+        there = len(self._slots) - self.count + len(self._taken)
         for recipes, proven in zip(segments, (False, True), strict=True):
             notes = list(islice(noted, len(recipes)))
             end = notes[-1].acts if notes else begin
             steps = [s for n in notes if (s := n.held(handles)) is not None]
             made = [n.recipe for n in notes if n.step is not None]
-            script = scripting(steps, handles) if steps else None
+            acts = self._log.acts[begin:end]
+            there += sum(kind is not None for kind, *_ in acts)
+            script = scripting(steps, handles[:there]) if steps else None
             if steps and script is None:
                 return None
             places = taker([at for recipe in made for at in _places(recipe, self.nodes, offsets)])
             values = tuple(recipe.group.value for recipe in made)
-            found.append(_Segment(tuple(self._log.acts[begin:end]), script, places, values, proven))
+            found.append(_Segment(tuple(acts), script, places, values, proven))
             begin = end
         stay = {self._slots[p] for p in kept}
         spent = [(k, self._log.storages[k]) for k in self._log.slots.values() if k not in stay]

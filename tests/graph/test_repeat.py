@@ -197,6 +197,26 @@ def test_an_accumulate_adds_to_zeros_each_time(rt: Runtime) -> None:
     assert rt.engine.repeats == 4
 
 
+def test_a_backend_s_own_memory_is_not_that_of_steps_behind_the_last_that_may_fault(rt: Runtime) -> None:
+    """Two segments: an accumulate onto a base and a division; then, in place, what cannot fault."""
+    places = rt.from_list([2, -1, 2, 0], INT)
+    for turn in range(8):
+        x = rt.from_list([float(turn)] * 4, FLOAT)
+        base = rt.from_list([1.0, 2.0, 4.0], FLOAT)
+        added = rt.accumulate(3, places, x, base=base)
+        ratio = rt.map(RATIO, (added, base), (), 3)
+        after = [rt.map(REVERSED, (rt.map(AXPY, (b, b), (1.0,), len(b)),), (), 50) for b in (x, ratio)]
+        doubled = rt.map(DOUBLE, (x,), (), 4)
+        del x, base, added
+        rt.force([ratio.node, doubled.node, *[b.node for b in after]])
+        assert rt.read(ratio) == [(1.0 + turn), 1.0, (4.0 + 2.0 * turn) / 4.0]
+        assert rt.read(doubled) == [2.0 * turn] * 4
+        assert rt.read(after[0]) == [-1.0] * 46 + [2.0 * turn] * 4
+        assert rt.read(after[1])[-3:] == [2.0 * v for v in reversed(rt.read(ratio))]
+        del ratio, doubled, after
+    assert rt.engine.repeats == 6
+
+
 def test_what_appends_or_filters_never_repeats() -> None:
     rt = Runtime(Counting())
     positive = elementwise(lambda a: op("lt", const(0.0), a), FLOAT, name="positive")
