@@ -41,6 +41,7 @@ VARIANTS = (
     Variant("plan cache", runtime={"plans": False}),
     Variant("replay and plan cache", runtime={"replay": False, "plans": False}),
     Variant("writing in place", runtime={"in_place": False}),
+    Variant("repeated runs", runtime={"repeats": False}),
     Variant("recycled memory", host={"recycling": False}),
     Variant("code cache", cold=True),
 )
