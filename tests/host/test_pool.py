@@ -131,7 +131,7 @@ def test_callers_take_turns() -> None:
 def test_workers_who_are_roused_in_vain_go_back_to_sleep() -> None:
     pool = Pool(3)
     pool.rouse()  # nobody is there yet
-    plan, a, b, _ = chain(10, 100, 1)
+    plan, a, b, words = chain(10, 100, 1)
     for _ in range(20):
         pool.run(plan, 64)
         pool.rouse()
@@ -139,11 +139,12 @@ def test_workers_who_are_roused_in_vain_go_back_to_sleep() -> None:
     before = time.process_time()
     time.sleep(0.3)
     assert time.process_time() - before < 0.1
-    again, c, d, _ = chain(10, 100, 1)
+    again, c, d, more = chain(10, 100, 1)
     for _ in range(20):
         pool.rouse()
         pool.run(again, 64)
     assert (a.tobytes(), b.tobytes()) == (c.tobytes(), d.tobytes())
+    assert len(words) == len(more) == 10
     pool.close()
 
 
