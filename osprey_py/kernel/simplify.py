@@ -191,10 +191,13 @@ class _Simplifier:
             made = n
         else:
             made, order = rebuild(old, args), list(range(k))
+        self._note(made)
+        if self.lowered and order and not self.droppable(made):
+            # What is left may not end, and here nothing says that it is to be computed for a value that does not need it.
+            made, order = rebuild(old, args), list(range(k))
         if len(order) < k:
             place = {j: position for position, j in enumerate(order)}
             # What is left may fault, whoever reads only what never changes.
-            self._note(made)
             kept_on = () if self.droppable(made) or not place else (Node("proj", made.type, (made,), 0),)
             self.results[old] = tuple(
                 Node("proj", acc.type, (made,), place[j]) if j in place else seq(kept_on, inits[j])

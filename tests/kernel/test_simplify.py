@@ -25,6 +25,7 @@ from osprey_py.kernel.ir import (
     fold,
     length,
     load,
+    loop,
     select,
     seq,
     uniform,
@@ -211,3 +212,17 @@ def test_a_fold_that_is_read_inside_and_outside_another_stays_one() -> None:
     verify(simple)
     assert len([n for n in walk(simple.roots) if n.op == "fold"]) == 2
     assert elements(launch(Kernel((INT,), (INT,), simple.result), [storage([7, 7], Kind.I64)], (1,))) == [41.0]
+
+
+def test_a_fold_over_what_may_not_end_stays_whole_once_faults_are_values() -> None:
+    """One result never changes; the other comes from a loop, which may not be left out, and `seq` is gone."""
+    v, i, moving, same = Bound(INT), Bound(INT), Bound(INT), Bound(INT)
+    (counted,) = loop((v,), (const(0),), op("lt", var(v), length(0)), (op("wadd", var(v), const(1)),))
+    nexts = (op("wadd", var(moving), const(1)), var(same))
+    moved, never = fold(length(0), i, (moving, same), (counted, const(5)), nexts)
+    lowered = lower(Kernel((INT,), (), op("wadd", moved, never)))
+    simple = simplify(lowered)
+    verify(simple)
+    (folded,) = (n for n in walk(simple.roots) if n.op == "fold")
+    assert len(folded.args) == 1 + 2 * 2
+    assert elements(launch(Kernel((INT,), (), simple.result), [storage([7, 7], Kind.I64)])) == [9]
