@@ -51,6 +51,7 @@ def simplify(kernel: Kernel) -> Kernel:
 class _Simplifier:
     def __init__(self, kernel: Kernel) -> None:
         self.lowered = isinstance(kernel, Lowered)
+        self.noted: set[Node] = set()
         self.risky: set[Node] = set()
         self.endless: set[Node] = set()
         # Which results of each fold somebody reads.
@@ -63,6 +64,12 @@ class _Simplifier:
                 self.read.setdefault(node.args[0], set()).add(node.attr)
 
     def _note(self, node: Node) -> None:
+        """What may fault or may not end, of this node; new operands of it are looked at first, however they were made."""
+        if node in self.noted:
+            return
+        self.noted.add(node)
+        for a in node.args:
+            self._note(a)
         if OPS[node.op].checked and node.op != "call":
             self.risky.add(node)
         elif node.op == "recover":

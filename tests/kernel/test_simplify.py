@@ -226,3 +226,16 @@ def test_a_fold_over_what_may_not_end_stays_whole_once_faults_are_values() -> No
     (folded,) = (n for n in walk(simple.roots) if n.op == "fold")
     assert len(folded.args) == 1 + 2 * 2
     assert elements(launch(Kernel((INT,), (), simple.result), [storage([7, 7], Kind.I64)])) == [9]
+
+
+def test_what_a_fold_is_kept_for_is_kept_with_it() -> None:
+    """A fold is read for what never changes, in a `seq` that throws away more: its other step still faults."""
+    k, moving, same = Bound(INT), Bound(INT), Bound(BOOL)
+    overflow = op("add", const(MIN), op("neg", X))
+    results = fold(const(1), k, (same, moving), (const(False), const(0)), (var(same), overflow))
+    kernel = Kernel((), (INT,), seq((const(7),), results[0]))
+    simple = simplify(kernel)
+    verify(simple)
+    assert isinstance(seen(kernel, (1,)), str)
+    for x in (1, -1):
+        assert seen(simple, (x,)) == seen(kernel, (x,))
