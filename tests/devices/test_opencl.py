@@ -200,8 +200,17 @@ def test_storage_is_read_and_written_in_parts(device: OpenCLBackend) -> None:
     assert storage.data.tolist() == [0, 1, 2, 3, 40, 50, 6, 7, 8, 9]
     with pytest.raises(ValueError, match="read-only"):
         storage.data[0] = 1
-    with pytest.raises(Refused, match="holds at most"):
-        device.allocate(Kind.F64, 1 << 50)
+    with pytest.raises(Refused, match=f"a buffer of {8 * (1 << 50) + 8} bytes; .* holds at most"):
+        device.allocate(Kind.F64, (1 << 50) + 1)
+
+
+def test_a_buffer_may_be_as_large_as_the_device_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rounding up to a class of sizes makes none too large."""
+    device = OpenCLBackend()
+    monkeypatch.setattr(device.driver, "largest", 1_000_000)
+    assert device.allocate(Kind.BOOL, 1_000_000).block.size == 1_000_000
+    with pytest.raises(Refused):
+        device.allocate(Kind.BOOL, 1_000_001)
 
 
 def test_only_what_is_read_crosses(device: OpenCLBackend) -> None:

@@ -100,7 +100,7 @@ class Memory:
         return DeviceStorage(self, kind, self.block(n * kind.itemsize), 0, n)
 
     def block(self, size: int) -> Block:
-        size = size_class(size)
+        size = max(size, min(size_class(size), self.driver.largest))
         stock = self._free.get(size)
         if stock:
             block = stock.pop()
