@@ -119,8 +119,11 @@ def _bad(paper: Paper) -> dict[str, list[str]]:
 
 
 @pytest.mark.parametrize(("program", "args"), EXAMPLES, ids=[f"{p} {' '.join(a[6:])}".strip() for p, a in EXAMPLES])
-def test_every_kernel_of_the_examples(program: str, args: tuple[str, ...]) -> None:
-    """N1: no fma touches an operation of the contract."""
+def test_every_kernel_of_the_examples(
+    program: str, args: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """N1: no fma touches an operation of the contract. Some of the examples write a picture."""
+    monkeypatch.chdir(tmp_path)
     path = ROOT / "examples" / program
     checked, _ = load_program(path)
     assert checked is not None
