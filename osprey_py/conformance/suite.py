@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import chdir
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -108,25 +109,38 @@ def _located(again: Callable[[], Any]) -> str:
     return "what the program sees differs, though every buffer compared in step is the same: launches are out of order"
 
 
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What a run leaves: exit code, output, errors, and the files it wrote."""
+
+    code: int
+    out: str
+    err: str
+    files: dict[str, bytes]
+
+
 def _compare(path: Path, args: Sequence[str], right: Backend, tested: Backend, *, trace: bool = False) -> str | None:
-    """Everything that can be seen of a program on both; where that differs, the first node that does."""
-    with TemporaryDirectory() as folder:
-        file = Path(folder) / "trace.jsonl"
-        more = ("--trace", str(file)) if trace else ()
+    """Everything that can be seen of a program on both, the files it writes among that; where it differs, the first node
+    that does. Each run is in a folder of its own, which goes away."""
+    path = path.resolve()
+    more = ("--trace", "trace.jsonl") if trace else ()
 
-        def seen(backend: Backend) -> tuple[object, ...]:
+    def seen(backend: Backend) -> _Seen:
+        with TemporaryDirectory() as folder, chdir(folder):
             code, out, err = _run(path, (*args, *more), backend)
-            if trace:  # the output names the device
-                return code, "", err, file.read_bytes() if file.exists() else b""
-            return code, out, err
+            files = {p.as_posix(): p.read_bytes() for p in Path().rglob("*") if p.is_file()}
+        return _Seen(code, "" if trace else out, err, files)  # with a trace, the output names the device
 
-        expected, found = seen(right), seen(tested)
-        if expected == found:
-            return None
-        located = str(seen(Verifying(right, tested))[2]).strip()
-        if "E0507" in located:
-            return located
-        return f"{_line(str(expected[1]), str(found[1]), right.name, tested.name)}\n{found[2]}".strip()
+    expected, found = seen(right), seen(tested)
+    if expected == found:
+        return None
+    located = seen(Verifying(right, tested)).err.strip()
+    if "E0507" in located:
+        return located
+    names = sorted(n for n in {**expected.files, **found.files} if expected.files.get(n) != found.files.get(n))
+    written = f"the file {names[0]} differs" if names else ""
+    told = written or _line(expected.out, found.out, right.name, tested.name)
+    return f"{told}\n{found.err}".strip()
 
 
 def _run(path: Path, args: Sequence[str], backend: Backend) -> tuple[int, str, str]:

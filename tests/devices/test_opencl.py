@@ -91,9 +91,13 @@ def test_programs_and_random_ones(host: HostBackend, device: OpenCLBackend) -> N
     assert [f.difference for f in found if f.difference] == [] and len(found) >= 17
 
 
-def test_the_examples(host: HostBackend, device: OpenCLBackend) -> None:
-    """The small GPT-2's scores among them."""
+def test_the_examples(
+    host: HostBackend, device: OpenCLBackend, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The small GPT-2's scores among them, and pictures, which are not left behind."""
+    monkeypatch.chdir(tmp_path)
     found = list(suite.examples(host, device))
+    assert list(tmp_path.iterdir()) == []
     assert [f.difference for f in found if f.difference] == []
     assert {"gpt2/gpt2.osp", "small/kmeans.osp"} <= {f.name for f in found}
 

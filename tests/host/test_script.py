@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -208,3 +209,17 @@ def test_random_launches(data: st.DataObject) -> None:
         if not s.compiled.apart:
             agree([s])
             agree([s], [x + 1 if type(x) is int and x < 2**62 else x for x in s.uniforms])
+
+
+def test_a_script_holds_no_storage() -> None:
+    """What it was made from, zeros under an accumulate among it, may go while the script stays."""
+    b = HostBackend(1)
+    data = [np.arange(3.0), np.arange(3), np.ones(3)]
+    base, at, values = (Storage(kind, x) for kind, x in zip((Kind.F64, Kind.I64, Kind.F64), data, strict=True))
+    first = step(b, "map", SCALED, (base,), 3, (2.0,))
+    steps = [first, step(b, "accumulate", None, (at, values, first.output), 3)]
+    script = kept(b, steps)
+    gone = [weakref.ref(x) for x in (*data, *(s.output.data.base for s in steps))]
+    del steps, data, first, base, at, values
+    assert all(g() is None for g in gone) and len(gone) == 5
+    assert script.ready([2.0])

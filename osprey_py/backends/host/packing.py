@@ -83,6 +83,11 @@ class Frame:
         self._current = self._top = 0
         self._kept.clear()
 
+    def release(self) -> None:
+        """The notes have been read: what they name is held no longer, argument blocks of matrix steps are."""
+        self.notes = None
+        self._kept = [thing for thing in self._kept if not isinstance(thing, Storage)]
+
     def lower(self, steps: int) -> None:
         """Flags are down again, counts zero."""
         self._states.words[: 2 * steps] = 0

@@ -136,6 +136,7 @@ def script(
     for position, step in enumerate(steps):
         scratch = max(scratch, step.compiled.add(plan, frame, position, step, blocks, temporary))
     made = HostScript(steps, storages, temporary, frame, notes, plan, scratch, blocks, pool)
+    frame.release()
     for s in temporary:
         blocks.release(s)
     return made
