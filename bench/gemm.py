@@ -5,7 +5,8 @@
 Prints a line for each case, then one line of JSON. Rates are GFLOP/s (a multiplication and an addition are two), medians
 and best. Ours is binary64 in the contract's order with weights in the storage kind named; numpy's (OpenBLAS) and PyTorch's
 results are in whatever order they choose. PyTorch runs in a process of its own, right after each case, when PYTHON has it.
-Threads of one library that spin after a call slow the next one's, so with more than one thread a pause lies between turns.
+A turn is a burst of calls, the first of which is not counted: it wakes the library's threads. Threads of one library that
+spin after a call slow the next one's, so with more than one thread a pause lies between turns.
 """
 
 from __future__ import annotations
@@ -108,20 +109,29 @@ def torch_times(case: Case, o: argparse.Namespace) -> dict[str, list[float]]:
     return {f"torch {dtype}": times for dtype, times in found.items()}
 
 
-def measure(calls: dict[str, Callable[[], object]], seconds: float, pause: float) -> dict[str, list[float]]:
-    """Seconds of each call of each, taken in turns."""
+BURST = 0.02
+"""Seconds that a turn lasts, or six calls."""
+PAUSE = 0.2
+"""Seconds. OpenBLAS's threads spin for up to half of it; with less, who comes after it has one core."""
+
+
+def measure(calls: dict[str, Callable[[], object]], seconds: float, threads: int) -> dict[str, list[float]]:
+    """Seconds of each counted call of each, which take turns until they have had so many seconds together."""
     times: dict[str, list[float]] = {name: [] for name in calls}
-    for call in calls.values():
-        call()
-        call()
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end or min(len(t) for t in times.values()) < 5:
+    spent, turns = 0.0, 0
+    while spent < seconds or turns < 3:
+        turns += 1
         for name, call in calls.items():
-            begun = time.perf_counter()
             call()
-            times[name].append(time.perf_counter() - begun)
-            if pause:
-                time.sleep(pause)
+            found, begin = [], time.perf_counter()
+            while len(found) < 6 or time.perf_counter() - begin < BURST:
+                begun = time.perf_counter()
+                call()
+                found.append(time.perf_counter() - begun)
+            spent += sum(found)
+            times[name] += found
+            if threads > 1:
+                time.sleep(PAUSE)
     return times
 
 
@@ -148,7 +158,7 @@ def main() -> None:
         for kind in ("f64", "f32"):
             calls[f"osprey {kind}"], out = ours(case, left, right, kind, options.threads)
         calls |= peers(case, left, right)
-        times = measure(calls, options.seconds, 0.003 if options.threads > 1 else 0.0)
+        times = measure(calls, options.seconds, options.threads)
         if options.torch:
             times |= torch_times(case, options)
         wide = right.astype(np.float32).astype(np.float64)

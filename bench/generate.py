@@ -6,8 +6,9 @@
 
 The peers are numpy in float64; PyTorch in float64 and float32, with and without a cache, when PYTHON has torch and
 safetensors; and reference.py when asked for. `load` is the median of runs that stop after the prompt's ids, `process` that
-of whole runs, `generating` their difference, `processor` the processor time of a whole run, `peak` the largest resident
-size of a run. The programs take turns, so that a machine that slows down slows all of them down. `text` tells whether they
+of whole runs, `generating` what numpy and PyTorch say of themselves, for the others the difference of those two (what numpy
+takes to read a gigabyte into fresh memory differs by more than its generation lasts), `processor` the processor time of a
+whole run, `peak` the largest resident size of a run. The programs take turns, so that a machine that slows down slows all of them down. `text` tells whether they
 say the same.
 """
 
@@ -17,6 +18,7 @@ import argparse
 import json
 import os
 import sys
+import time
 from pathlib import Path
 
 from measure import OSPREY, PEERS, PROMPT, ROOT, Run, machine, median, run, seconds, table
@@ -62,6 +64,7 @@ def peer(folder: Path, tokens: int) -> None:
     def linear(x, name):  # type: ignore[no-untyped-def]
         return x @ w[name + ".weight"] + w[name + ".bias"]
 
+    begin = time.perf_counter()
     for _ in range(tokens):
         t = len(ids)
         x = w["wte.weight"][ids] + w["wpe.weight"][:t]
@@ -78,7 +81,16 @@ def peer(folder: Path, tokens: int) -> None:
             y = 0.5 * y * (1 + np.tanh(0.7978845608028654 * (y + 0.044715 * y * y * y)))
             x = x + linear(y, name + "mlp.c_proj")
         ids.append(int((norm(x[-1], "ln_f") @ w["wte.weight"].T).argmax()))
+    print(f"generating {time.perf_counter() - begin}")
     print(tokenizer.decode(ids))
+
+
+def generating(rows: list[tuple[Run, Run]]) -> float:
+    """Seconds, the median: what the program says, or what a whole run takes longer than one that only loads."""
+    said = [line.split()[1] for _, whole in rows for line in whole.lines if line.startswith("generating ")]
+    if said:
+        return median([float(word) for word in said])
+    return median([whole.seconds for _, whole in rows]) - median([load.seconds for load, _ in rows])
 
 
 def main() -> None:
@@ -111,7 +123,7 @@ def main() -> None:
     text = runs["osprey"][0][1].last
     figures = {
         name: {
-            "generate_s": median([whole.seconds for _, whole in rows]) - median([load.seconds for load, _ in rows]),
+            "generate_s": generating(rows),
             "load_s": median([load.seconds for load, _ in rows]),
             "total_s": median([whole.seconds for _, whole in rows]),
             "cpu_s": median([whole.cpu for _, whole in rows]),

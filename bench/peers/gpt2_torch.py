@@ -6,7 +6,7 @@
     gpt2_torch.py gradients DIR --prompt TEXT --theirs FILE.safetensors
 
 Needs torch, numpy and safetensors, and nothing of osprey_py; run it with a Python that has them. `generate` prints the
-text; `steps` a line for the loss before each step and after the last, when it is known; `gradients` one line of JSON: how
+seconds that it generated for, and the text; `steps` a line for the loss before each step and after the last, when it is known; `gradients` one line of JSON: how
 far each tensor of a file is from PyTorch's in binary64.
 """
 
@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -76,6 +77,7 @@ class Model:
 
 def generate(o: argparse.Namespace, ids: list[int], tokenizer: Tokenizer) -> None:
     model = Model(o.folder, o.dtype)
+    begin = time.perf_counter()
     with torch.inference_mode():
         past: Past | None = [None] * model.layers if o.cache else None
         feed = ids
@@ -83,6 +85,7 @@ def generate(o: argparse.Namespace, ids: list[int], tokenizer: Tokenizer) -> Non
             x = model.norm(model.rows(torch.tensor(feed), past)[-1:], "ln_f")
             ids = [*ids, int((x @ model.w["wte.weight"].T).argmax())]
             feed = ids[-1:] if o.cache else ids
+    print(f"generating {time.perf_counter() - begin}")
     print(tokenizer.decode(ids))
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from osprey_py.backends.host import objects
 from osprey_py.backends.host.native import Library, machine
-from osprey_py.backends.host.pool import Plan, Pool
+from osprey_py.backends.host.pool import Plan, Pool, aligned
 from osprey_py.backends.limits import Limits
 
 CHAINS = 12
@@ -146,7 +146,9 @@ def _measure(threads: int, clock: Callable[[], float]) -> Figures:
     library = machine().load(text(lanes), ("arithmetic", "reading"))
     pool = Pool(threads)
     try:
-        numbers = np.linspace(1.0, 2.0, 16 * lanes)
+        # A vector that lies across two cache lines takes two loads.
+        numbers = aligned(8 * 16 * lanes).view(np.float64)
+        numbers[:] = np.linspace(1.0, 2.0, 16 * lanes)
         units = 64 * threads
         took = _best(pool, library, "arithmetic", numbers.ctypes.data, units, clock)
         operations = units * TURNS * lanes * (2 * CHAINS + 1) / took
@@ -154,7 +156,8 @@ def _measure(threads: int, clock: Callable[[], float]) -> Figures:
         for size in SIZES:
             # A core's own cache is measured for each core.
             whole = size * threads if size == SIZES[0] else size
-            data = np.ones(whole // 8)
+            data = aligned(whole).view(np.float64)
+            data[:] = 1.0
             place = np.array([data.ctypes.data], np.int64)
             took = _best(pool, library, "reading", place.ctypes.data, whole // CHUNK, clock)
             rates.append((whole, whole / took))

@@ -42,7 +42,7 @@ class Plan:
     its argument block; grain: units that one claim takes. Both must live until the plan has run."""
 
     def __init__(self, room: int = 32) -> None:
-        self._room = _aligned(pool_ir.STEP_BYTES * room)
+        self._room = aligned(pool_ir.STEP_BYTES * room)
         self._view = self._room.data
         self.steps = 0
         self.shared = False
@@ -59,7 +59,7 @@ class Plan:
         """One more step. A step that one claim takes whole is no work to share."""
         place = pool_ir.STEP_BYTES * self.steps
         if place == len(self._room):
-            more = _aligned(2 * place)
+            more = aligned(2 * place)
             more[:place] = self._room
             self._room, self._view = more, more.data
         _FIELDS.pack_into(self._view, place, function, args, units, grain)
@@ -121,7 +121,7 @@ class _Workers:
         self.process = os.getpid()
         self.threads = threads
         self._libc = ctypes.CDLL(None)
-        self._memory = _aligned(pool_ir.POOL_BYTES)
+        self._memory = aligned(pool_ir.POOL_BYTES)
         self._memory[:] = 0
         self.address = int(self._memory.ctypes.data)
         self._libc.pthread_mutex_init(ctypes.c_void_p(self.address + pool_ir.MUTEX), None)
@@ -137,7 +137,7 @@ class _Workers:
         """Give every thread `size` bytes of scratch at least. No thread is inside a plan now."""
         if size <= self._room:
             return
-        self._scratch = [_aligned(max(size, 64)) for _ in range(self.threads)]
+        self._scratch = [aligned(max(size, 64)) for _ in range(self.threads)]
         self._places[:] = [s.ctypes.data for s in self._scratch]
         self._room = size
 
@@ -167,7 +167,7 @@ class _Workers:
         self._handles = []
 
 
-def _aligned(size: int) -> npt.NDArray[np.uint8]:
+def aligned(size: int) -> npt.NDArray[np.uint8]:
     """Uninitialised bytes at a multiple of 64."""
     room = np.empty(size + 64, np.uint8)
     skip = -room.ctypes.data % 64
