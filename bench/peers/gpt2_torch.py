@@ -6,8 +6,8 @@
     gpt2_torch.py gradients DIR --prompt TEXT --theirs FILE.safetensors
 
 Needs torch, numpy and safetensors, and nothing of osprey_py; run it with a Python that has them. `generate` prints the
-seconds that it generated for, and the text; `steps` a line for the loss before each step and after the last, when it is known; `gradients` one line of JSON: how
-far each tensor of a file is from PyTorch's in binary64.
+seconds that it generated for, and the text; `steps` a line for the loss before each step and after the last, when it is
+known; `gradients` one line of JSON: how far each tensor of a file is from PyTorch's in binary64.
 """
 
 from __future__ import annotations

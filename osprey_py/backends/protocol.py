@@ -137,6 +137,23 @@ class Script(Protocol):
         ...
 
 
+class Running(Protocol):
+    """A run whose steps come one by one; early ones may run while later ones are being made. One of `end` and `abandon` is
+    its last act."""
+
+    def add(self, step: Step) -> None:
+        """The next step."""
+        ...
+
+    def end(self) -> Report:
+        """As `Backend.run`, of all steps that came."""
+        ...
+
+    def abandon(self) -> None:
+        """No step comes any more. When this returns, nothing of the run is going on; its outputs are undefined."""
+        ...
+
+
 class DeviceError(Exception):
     """A device cannot do what it is asked to. text: one sentence; help: a remedy, if there is one. step: which of
     the steps of a run it was about, where that is known. device: its name, where it is not the backend that was asked."""
@@ -182,11 +199,13 @@ class Capabilities:
 class Backend(Protocol):
     """name: what `--device` selects and `gpuDevice()` returns.
 
-    A backend may have one more method, which pays where making steps ready costs as much as running them:
+    A backend may have two more methods, which pay where making steps ready costs as much as running them:
 
+        def begin(self, count: int) -> Running
         def script(self, steps: Sequence[Step], storages: Sequence[Storage]) -> Script | None
 
-    storages: whatever the steps name, each object once. None: these steps cannot be kept. Every n is above 0.
+    count: so many steps come at most; no other run begins before this one has ended. storages: whatever the steps name,
+    each object once. None: these steps cannot be kept. Every n is above 0.
 
     `compile`, `allocate` and `run` raise Refused for what the device cannot do, DeviceError when it fails. What made
     the backend raised Unusable if there is no such device (docs/backends.md)."""

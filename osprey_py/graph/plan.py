@@ -10,11 +10,11 @@ in it is taken only behind the last step that may fault: until the flags are rea
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from osprey_py.backends.protocol import KIND_OF, Backend, DeviceError, Kind, Step, StepOp
+from osprey_py.backends.protocol import KIND_OF, Backend, DeviceError, Kind, Report, Running, Step, StepOp
 from osprey_py.graph.buffer import Node
 from osprey_py.graph.frame import Frame, Recipe, Spare
 from osprey_py.graph.fuse import LENGTH, Fused, Group
@@ -47,7 +47,23 @@ class Engine:
         self.spare = Spare(backend.release)
         self.repeating = repeating
         self.script: Scripting = getattr(backend, "script", lambda steps, storages: Steps(steps, storages, backend.run))
+        self.begin: Callable[[int], Running] = getattr(backend, "begin", None) or (lambda count: Collected(backend))
         self.repeats = 0
+
+
+class Collected:
+    """A run of a backend that takes all steps together."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._steps: list[Step] = []
+        self.add = self._steps.append
+        self._run = backend.run
+
+    def end(self) -> Report:
+        return self._run(self._steps) if self._steps else Report(None, {})
+
+    def abandon(self) -> None:
+        pass
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -95,40 +111,32 @@ class Plan:
             frame = Frame(lengths, nodes, externals, backend, engine.spare)
         counts: dict[int, int] = {}
         for recipes in self.segments:
-            steps: list[Step] = []
-            made: list[Recipe] = []
-            for recipe in recipes:
-                try:
-                    step = frame.bind(recipe)
-                    if step is None:
-                        continue
-                    if not recipe.ready:
-                        step = _prepare(recipe, step, engine)
-                except DeviceError as error:
-                    raise refusal(error, backend.name, nodes[recipe.group.value].span) from None
-                steps.append(step)
-                made.append(recipe)
-            if watcher is not None:
-                if not _watched(watcher, steps, made, nodes, backend, counts):
-                    return False
-                continue
-            if not steps:
-                continue
-            try:
-                report = backend.run(steps)
-            except DeviceError as error:
-                failed = made[0 if error.step is None else error.step]
-                raise refusal(error, backend.name, nodes[failed.group.value].span) from None
-            if report.fault is not None:
+            if watcher is None:
+                ran = _ran(engine, frame, recipes, counts)
+            else:
+                ran = _watched(watcher, engine, frame, recipes, counts)
+            if not ran:
                 assert recipes is self.segments[0], "a step proven free of faults faulted"
                 return False
-            for at, kept in report.counts.items():
-                counts[made[at].group.value] = kept
         frame.leave(self.kept, self.postponed, counts)
         if habit is not None and rehearsal is not None:
             habit.repeat = rehearsal.end(self.segments, self.kept, self.postponed, engine.script)
         engine.spare.tidy()
         return True
+
+
+def _bound(engine: Engine, frame: Frame, recipes: Sequence[Recipe]) -> Iterator[tuple[Recipe, Step]]:
+    """The steps, each made when it is asked for."""
+    for recipe in recipes:
+        try:
+            step = frame.bind(recipe)
+            if step is None:
+                continue
+            if not recipe.ready:
+                step = _prepare(recipe, step, engine)
+        except DeviceError as error:
+            raise refusal(error, engine.backend.name, frame.nodes[recipe.group.value].span) from None
+        yield recipe, step
 
 
 def _prepare(recipe: Recipe, step: Step, engine: Engine) -> Step:
@@ -143,17 +151,35 @@ def _prepare(recipe: Recipe, step: Step, engine: Engine) -> Step:
     return Step(step.op, step.kernel, step.inputs, step.uniforms, step.n, step.output, recipe.compiled)
 
 
-def _watched(
-    watcher: Watcher,
-    steps: list[Step],
-    made: list[Recipe],
-    nodes: list[Node],
-    backend: Backend,
-    counts: dict[int, int],
-) -> bool:
-    """The steps one by one, each timed."""
+def _ran(engine: Engine, frame: Frame, recipes: Sequence[Recipe], counts: dict[int, int]) -> bool:
+    """All steps, in one run of the backend; whether none faulted."""
+    if not recipes:
+        return True
+    made: list[Recipe] = []
+    running = engine.begin(len(recipes))
+    try:
+        for recipe, step in _bound(engine, frame, recipes):
+            made.append(recipe)
+            running.add(step)
+        report = running.end()
+    except BaseException as error:
+        running.abandon()
+        if isinstance(error, DeviceError):
+            failed = made[0 if error.step is None else error.step]
+            raise refusal(error, engine.backend.name, frame.nodes[failed.group.value].span) from None
+        raise
+    if report.fault is not None:
+        return False
+    for at, kept in report.counts.items():
+        counts[made[at].group.value] = kept
+    return True
+
+
+def _watched(watcher: Watcher, engine: Engine, frame: Frame, recipes: Sequence[Recipe], counts: dict[int, int]) -> bool:
+    """The steps one by one, each timed; whether none faulted."""
+    backend, nodes = engine.backend, frame.nodes
     ready: Callable[[Step], None] | None = getattr(backend, "ready", None)
-    for step, recipe in zip(steps, made, strict=True):
+    for recipe, step in _bound(engine, frame, recipes):
         begun = watcher.clock()
         if ready is not None:
             ready(step)

@@ -13,9 +13,10 @@ import pytest
 
 from osprey_py.backends.host import HostBackend
 from osprey_py.backends.host.compiled import Compiled
-from osprey_py.backends.protocol import Kind, Report, Scalar, Script, Step, StepOp, Storage
+from osprey_py.backends.protocol import Kind, Report, Running, Scalar, Script, Step, StepOp, Storage
 from osprey_py.check import load_program
 from osprey_py.eval.run import run_program
+from osprey_py.graph.plan import Collected
 from osprey_py.graph.runtime import Runtime
 from osprey_py.kernel.ir import Kernel
 from tests.gpt2.support import PROGRAM, make_weights
@@ -40,6 +41,9 @@ class Counting(HostBackend):
     def allocate(self, kind: Kind, n: int) -> Storage:
         self.asked += n * kind.itemsize
         return super().allocate(kind, n)
+
+    def begin(self, count: int) -> Running:  # type: ignore[override]
+        return Collected(self)
 
     def run(self, steps: Sequence[Step]) -> Report:
         self.count(len(steps), _contracted(steps))

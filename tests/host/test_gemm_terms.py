@@ -139,4 +139,4 @@ def test_sums_of_some_terms() -> None:
         looked[0] += 1
 
     check()
-    assert 15 * caught[0] > looked[0] > caught[0]
+    assert looked[0] > caught[0] > 0

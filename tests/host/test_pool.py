@@ -46,6 +46,19 @@ done:
   ret void
 }
 
+define void @busy(ptr %args, i64 %lo, i64 %hi, ptr %scratch) {
+entry:
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %j, %loop ]
+  store volatile i64 %i, ptr %scratch
+  %j = add i64 %i, 1
+  %more = icmp slt i64 %j, 50000000
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}
+
 define void @tiny(ptr %args, i64 %lo, i64 %hi, ptr %scratch) {
 entry:
   %p = getelementptr double, ptr %args, i64 %lo
@@ -60,7 +73,7 @@ entry:
 @cache
 def code() -> dict[str, int]:
     """Addresses of the functions above; the library lives as long as this module."""
-    _kept.append(machine().load(_MIX, ("mix", "tiny")))
+    _kept.append(machine().load(_MIX, ("mix", "busy", "tiny")))
     return _kept[0].addresses
 
 
@@ -125,6 +138,76 @@ def test_callers_take_turns() -> None:
     for w in workers:
         w.join()
     assert cases[0][1].tobytes() == cases[1][1].tobytes()
+    pool.close()
+
+
+@pytest.mark.parametrize("threads", [2, 3, 7])
+@pytest.mark.parametrize("pause", [0.0, 0.001])
+def test_a_plan_runs_while_it_is_written(threads: int, pause: float) -> None:
+    """C6: whenever steps come, each sees what those before it wrote. Workers wait for them, awake or asleep, and scratch
+    memory grows between steps."""
+    pool = Pool(threads)
+    for portion in (1, 3, 50):
+        whole, a, b, words = chain(50, 40, 3)
+        plan = Plan(room=64)
+        pool.begin(plan)
+        for at, w in enumerate(words):
+            plan.add(code()["mix"], w.ctypes.data, 40, 3)
+            if plan.steps % portion == 0:
+                pool.publish(plan, 64 * (at + 1))
+                time.sleep(pause)
+        pool.finish(plan, 1 << 16)
+        x = np.arange(40, dtype=np.int64)
+        for _ in words:
+            x = 2 * x[::-1] + 1
+        assert (a == x).all()
+        # The same plan, as it is, serves again.
+        a[:] = np.arange(40)
+        pool.run(plan, 64)
+        assert (a == x).all()
+        assert whole.steps == 50 and len(b) == 40
+    pool.close()
+
+
+def test_steps_keep_the_scratch_memory_that_they_began_with() -> None:
+    """It is given back when nobody is inside any more."""
+    pool = Pool(2)
+    plan = Plan()
+    plan.add(code()["busy"], 0, 2, 1)
+    pool.begin(plan)
+    pool.publish(plan, 1 << 22)
+    time.sleep(0.005)
+    pool.publish(plan, 1 << 23)
+    pool.finish(plan, 1 << 24)
+    assert pool._workers is not None and pool._workers.outgrown == []
+    pool.close()
+
+
+def test_plans_of_which_nothing_is_published() -> None:
+    pool = Pool(3)
+    for _ in range(200):
+        plan = Plan()
+        pool.begin(plan)
+        pool.finish(plan)
+    plan, a, *_keep = chain(4, 100, 1)
+    pool.begin(plan)
+    pool.finish(plan, 64)
+    assert a.tolist() == [16 * x + 15 for x in range(100)]
+    pool.close()
+
+
+def test_a_growing_plan_has_the_pool_to_itself() -> None:
+    pool = Pool(2)
+    plan, a, *_keep = chain(4, 100, 1)
+    other, c, *_more = chain(4, 100, 1)
+    pool.begin(plan)
+    thread = threading.Thread(target=pool.run, args=(other, 64))
+    thread.start()
+    thread.join(0.05)
+    assert thread.is_alive() and c.tolist() == list(range(100))
+    pool.finish(plan, 64)
+    thread.join()
+    assert a.tolist() == c.tolist() == [16 * x + 15 for x in range(100)]
     pool.close()
 
 

@@ -1,21 +1,19 @@
 """The host backend: kernels become machine code, steps become plans of native calls.
 
 Comes in: `Step`s (backends/protocol.py). Goes out: bytes equal to the oracle's, or a report of the first step that
-faulted. Steps are collected into one plan for the pool; a kernel that may run without end, or needs a deep stack,
-runs apart, after it is known that nothing before it faulted."""
+faulted (running.py), now or, for steps that run again and again, later (script.py)."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from functools import partial
 
 from osprey_py.backends.host.blocks import IDLE, Blocks
 from osprey_py.backends.host.compiled import Compiled
 from osprey_py.backends.host.packing import Frame
 from osprey_py.backends.host.pool import Plan, Pool
+from osprey_py.backends.host.running import Running
 from osprey_py.backends.host.script import script
-from osprey_py.backends.host.stack import on_deep_stack
 from osprey_py.backends.limits import Limits
 from osprey_py.backends.protocol import Capabilities, Kind, Report, Script, Step, StepOp, Storage
 from osprey_py.kernel.ir import Kernel
@@ -83,37 +81,21 @@ class HostBackend:
     def script(self, steps: Sequence[Step], storages: Sequence[Storage]) -> Script | None:
         return script(steps, storages, self._blocks, self._threads)
 
-    def run(self, steps: Sequence[Step]) -> Report:
-        frame, plan = self._frame, self._plan
-        frame.begin(len(steps))
-        plan.clear()
-        temporary: list[Storage] = []
-        scratch = 0
-        done = 0
-        for position, step in enumerate(steps):
-            if step.n <= 0:
-                continue
-            compiled: Compiled = step.compiled
-            if not compiled.apart:
-                scratch = max(scratch, compiled.add(plan, frame, position, step, self._blocks, temporary))
-                continue
-            self._flush(plan, scratch)
-            if frame.first_fault(done, position) is not None:
-                break
-            done = position
-            compiled.add(plan, frame, position, step, self._blocks, temporary)
-            on_deep_stack(partial(self._flush, plan, scratch))
-        self._flush(plan, scratch)
-        for storage in temporary:
-            self._blocks.release(storage)
-        fault = frame.first_fault(0, len(steps))
-        return Report(fault, {p: frame.kept(p) for p, s in enumerate(steps) if s.op == "filter"})
+    def begin(self, count: int) -> Running:
+        return self._running(count)
 
-    def _flush(self, plan: Plan, scratch: int) -> None:
-        """Run what has been collected."""
-        if plan.steps:
-            self._threads().run(plan, scratch)
-            plan.clear()
+    def run(self, steps: Sequence[Step]) -> Report:
+        running = self._running(len(steps))
+        try:
+            for step in steps:
+                running.add(step)
+            return running.end()
+        except BaseException:
+            running.abandon()
+            raise
+
+    def _running(self, count: int) -> Running:
+        return Running(self._frame, self._plan, self._blocks, self._threads, self.threads, count)
 
     def _threads(self) -> Pool:
         if self._pool is None:

@@ -15,7 +15,8 @@ from osprey_py.kernel.faults import Lowered
 
 
 class Compiled:
-    """apart: it may run without end or deep into the stack, so nothing else may share its plan."""
+    """apart: it may run without end or deep into the stack, so nothing else may share its plan. most: native steps that a
+    launch may become."""
 
     def __init__(
         self,
@@ -35,6 +36,8 @@ class Compiled:
         self._contractions = None
         if op == "map" and lowered is not None and contractions:
             self._contractions = Contractions(lowered, kinds, threads)
+        # A contraction takes one fold, may begin with a step, and what it leaves may be a contraction.
+        self.most = 1 if self._contractions is None else 1 + 2 * len(self._contractions.candidates)
         self._parts: dict[Lowered, Compiled] = {}
         self._onto = op == "accumulate" and len(kinds) == 3
         self._code = Elementwise(op, lowered, (*kinds, Kind.F64) if self._onto else kinds, nests, vectors)

@@ -11,9 +11,10 @@ from math import prod
 from typing import TYPE_CHECKING
 
 from osprey_py.backends.host.gemm_target import Tile
+from osprey_py.backends.protocol import Kind
 
 if TYPE_CHECKING:
-    from osprey_py.backends.host.gemm import Product
+    from osprey_py.backends.host.gemm import Operand, Product
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,12 +27,13 @@ class Blocks:
     k: int
 
 
-FEW_ACROSS, FEW_ALONG = 16, 2
-"""Up to so many rows B is streamed instead of packed: where its columns are contiguous, and where its depth is."""
+FEW_ACROSS, FEW_ACROSS_F64, FEW_ALONG = 24, 16, 2
+"""Up to so many rows B is streamed instead of packed: where its columns are contiguous, and where its depth is. What is in
+binary64 needs no widening, so packing it is paid for earlier."""
 
-STRIPE = 384
-"""Columns of B that streaming likes to take at once: fewer make it read in short pieces, more rows of more sums leave the
-first cache level."""
+STRIPE, STRIPE_ROWS = 384, 16
+"""Columns of B that streaming likes to take at once, half as many for more rows than that: fewer make it read in short
+pieces, more rows of more sums leave the first cache level."""
 
 PACK_ROW, PACK_COLUMN, PACK_TURNED = 8, 3, 8
 """Turns to pack an element of A, of B with contiguous columns, of B with contiguous depth."""
@@ -52,10 +54,9 @@ def cut(p: Product, threads: int, shape: Tile) -> Blocks:
     """The blocks for a product: big enough that packing is paid for, small enough that every thread has work."""
     batches = prod(d.extent for d in p.batch)
     most_terms = p.longest
-    if p.m <= 1 or not (p.row_terms or p.row_first):
-        few = FEW_ACROSS if p.b.row == 1 else FEW_ALONG if p.b.depth == 1 else 0
-        if p.m <= few:
-            return _stream(p, threads, shape, batches, most_terms)
+    even = p.m <= 1 or not (p.row_terms or p.row_first)
+    if even and p.m <= _few(p.b):
+        return _stream(p, threads, shape, batches, most_terms)
     few_rows = p.m <= 4 * shape.rows
     deep = 128 if few_rows else 256
     k = _round_up(-(-most_terms // max(1, -(-most_terms // deep))), shape.unroll)
@@ -68,11 +69,18 @@ def cut(p: Product, threads: int, shape: Tile) -> Blocks:
     return Blocks("tiled", max(1, m), _round_up(n, shape.columns), max(1, k))
 
 
+def _few(right: Operand) -> int:
+    if right.row == 1:
+        return FEW_ACROSS_F64 if right.kind is Kind.F64 else FEW_ACROSS
+    return FEW_ALONG if right.depth == 1 else 0
+
+
 def _stream(p: Product, threads: int, shape: Tile, batches: int, terms: int) -> Blocks:
     """Narrow stripes read B at half the speed; still, every thread should have one."""
     share = -(-threads // max(1, batches))
-    n = max(-(-p.n // (4 * share)), min(STRIPE, -(-p.n // share)))
-    n = min(2048 if p.m < 8 else STRIPE, _round_up(max(1, n), 4 * shape.width))
+    stripe = STRIPE if p.m <= STRIPE_ROWS else STRIPE // 2
+    n = max(-(-p.n // (4 * share)), min(stripe, -(-p.n // share)))
+    n = min(2048 if p.m < 8 else stripe, _round_up(max(1, n), 4 * shape.width))
     return Blocks("across" if p.b.row == 1 else "along", max(1, p.m), n, max(1, min(terms, 2048)))
 
 

@@ -1,7 +1,8 @@
 """Native threads that run plans of native steps.
 
 Comes in: a plan: for each step {function address, argument block, units, grain}. Goes out: all steps have run, each
-seeing what those before it wrote. A plan costs one foreign call however many steps it has. Units of a step may run in any
+seeing what those before it wrote. A plan costs one foreign call however many steps it has; or it runs while it is being
+written, a few steps at a time. Units of a step may run in any
 order on any threads: what they compute must not depend on it (and never does: threads split outputs, not sums).
 
 Threads are made once, at the first plan that has work for two, and end with the pool or the process. After a fork the
@@ -25,16 +26,21 @@ from osprey_py.backends.host import pool_ir
 from osprey_py.backends.host.native import Library, machine
 
 _RUN = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)
-_ROUSE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+_FINISH = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
+# These return at once: nobody needs to be let in meanwhile.
+_ROUSE = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
+_BEGIN = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
+_PUBLISH = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64)
 _STOP = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
 
 @cache
 def _library() -> Library:
-    return machine().load(pool_ir.text(machine().triple), ("pool_run", "pool_worker", "pool_rouse", "pool_stop"))
+    return machine().load(pool_ir.text(machine().triple), _NAMES)
 
 
-_FIELDS = struct.Struct("<4q")
+_NAMES = tuple(f"pool_{name}" for name in ("run", "begin", "publish", "finish", "worker", "rouse", "stop"))
+_FIELDS = struct.Struct("<6q")
 
 
 class Plan:
@@ -48,12 +54,21 @@ class Plan:
         self.shared = False
 
     @property
+    def room(self) -> int:
+        """So many steps fit without another place to lie in."""
+        return len(self._room) // pool_ir.STEP_BYTES
+
+    @property
     def address(self) -> int:
         return int(self._room.__array_interface__["data"][0])
 
-    def clear(self) -> None:
+    def clear(self, room: int = 0) -> None:
+        """No steps, and room for so many at least."""
         self.steps = 0
         self.shared = False
+        if room > self.room:
+            self._room = aligned(pool_ir.STEP_BYTES * room)
+            self._view = self._room.data
 
     def add(self, function: int, args: int, units: int, grain: int = 1) -> None:
         """One more step. A step that one claim takes whole is no work to share."""
@@ -62,7 +77,7 @@ class Plan:
             more = aligned(2 * place)
             more[:place] = self._room
             self._room, self._view = more, more.data
-        _FIELDS.pack_into(self._view, place, function, args, units, grain)
+        _FIELDS.pack_into(self._view, place, function, args, units, grain, 0, 0)
         self.steps += 1
         self.shared = self.shared or units > grain
 
@@ -76,8 +91,12 @@ class Pool:
         self.threads = threads
         self._lock = threading.Lock()
         self._workers: _Workers | None = None
-        self._run = _RUN(_library().addresses["pool_run"])
-        self._rouse = _ROUSE(_library().addresses["pool_rouse"])
+        addresses = _library().addresses
+        self._run = _RUN(addresses["pool_run"])
+        self._rouse = _ROUSE(addresses["pool_rouse"])
+        self._begin = _BEGIN(addresses["pool_begin"])
+        self._publish = _PUBLISH(addresses["pool_publish"])
+        self._finish = _FINISH(addresses["pool_finish"])
 
     def run(self, plan: Plan, scratch: int = 0) -> None:
         """Run all steps. scratch: bytes that each thread's steps may use (64-byte aligned, contents undefined)."""
@@ -90,6 +109,30 @@ class Pool:
             if shared:
                 workers.start()
             self._run(workers.address, plan.address, plan.steps, int(shared))
+
+    def begin(self, plan: Plan) -> None:
+        """Workers begin to walk a plan that is still being written. Until `finish` the pool serves nobody else, and the
+        plan must not grow beyond its room."""
+        self._lock.acquire()
+        workers = self._ready()
+        workers.start()
+        self._begin(workers.address, plan.address)
+
+    def publish(self, plan: Plan, scratch: int = 0) -> None:
+        """The steps that the plan has now may run. scratch: bytes that they need."""
+        workers = self._ready()
+        workers.reserve(scratch, running=True)
+        self._publish(workers.address, plan.steps)
+
+    def finish(self, plan: Plan, scratch: int = 0) -> None:
+        """All steps may run; return when they have."""
+        workers = self._ready()
+        try:
+            workers.reserve(scratch, running=True)
+            self._finish(workers.address, plan.address, plan.steps)
+            workers.outgrown.clear()
+        finally:
+            self._lock.release()
 
     def rouse(self) -> None:
         """A plan with work to share comes within a millisecond: workers that sleep wake up meanwhile. They go back to sleep
@@ -132,11 +175,16 @@ class _Workers:
         self._handles: list[ctypes.c_void_p] = []
         self._memory[pool_ir.SCRATCH : pool_ir.SCRATCH + 8].view(np.int64)[0] = self._places.ctypes.data
         self._room = -1
+        self.outgrown: list[npt.NDArray[np.uint8]] = []
+        """Scratch memory that steps may still be using."""
 
-    def reserve(self, size: int) -> None:
-        """Give every thread `size` bytes of scratch at least. No thread is inside a plan now."""
+    def reserve(self, size: int, running: bool = False) -> None:
+        """Give every thread `size` bytes of scratch at least. running: threads may be inside a plan now; they see it at
+        their next step."""
         if size <= self._room:
             return
+        if running:
+            self.outgrown += self._scratch
         self._scratch = [aligned(max(size, 64)) for _ in range(self.threads)]
         self._places[:] = [s.ctypes.data for s in self._scratch]
         self._room = size

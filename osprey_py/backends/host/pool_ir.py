@@ -1,10 +1,11 @@
 """The pool's native half, in LLVM's language: how threads walk a plan together.
 
-Comes in: the target triple. Goes out: the module's text; `pool_run` and `pool_worker` are called from pool.py.
+Comes in: the target triple. Goes out: the module's text; pool.py calls its functions.
 
 A plan is an array of 64-byte steps {function, args, units, grain, next, done}. Every thread walks it: it claims `grain`
 units at a time by adding to `next`, and goes to the next step when `done` has reached `units`, so a step sees all that
 the steps before it wrote. Waiting spins briefly, then sleeps on the pool's condition; whoever fulfils a wait wakes it.
+A plan may still be growing when workers begin to walk it: one word says how many steps there are and whether more come.
 Who knows that a plan is near rouses the workers: they then spin for longer, for waking up takes longer than most steps.
 Counters are reset only while no worker is inside: a worker enters by raising `active` and then looking at `open`, and
 the caller closes by clearing `open` and then waiting for `active` to fall to 0; both orders are sequentially
@@ -17,10 +18,10 @@ from __future__ import annotations
 STEP_BYTES = 64
 POOL_BYTES = 640
 GENERATION, OPEN, ACTIVE, SLEEPERS = 0, 64, 128, 192
-STOP, PLAN, STEPS, SCRATCH, ALERTS = 256, 264, 272, 280, 288
+STOP, PLAN, PUBLISHED, SCRATCH, ALERTS = 256, 264, 272, 280, 288
 MUTEX, CONDITION = 320, 448
 """Byte offsets in the pool's own memory. Words that threads write lie on lines of their own; the mutex and the condition
-get 128 bytes each, more than any system's."""
+get 128 bytes each, more than any system's. PUBLISHED: twice the steps that may run, and 1 when no more come."""
 
 SPINS = 3000
 """Looks at a counter before going to sleep: some tens of microseconds."""
@@ -145,14 +146,25 @@ done:
   ret void
 }}
 
-define internal void @walk(ptr %pool, ptr %plan, i64 %steps, ptr %scratch) {{
+; Walk the plan to its end. place: where this thread's scratch memory is said; it may become larger between two steps.
+define internal void @walk(ptr %pool, ptr %plan, ptr %place) {{
 entry:
-  %plan.end = getelementptr [{step} x i8], ptr %plan, i64 %steps
+  %published = getelementptr i8, ptr %pool, i64 {published}
   br label %step
 step:
-  %at = phi ptr [ %plan, %entry ], [ %at.next, %next ]
-  %over = icmp eq ptr %at, %plan.end
-  br i1 %over, label %end, label %load
+  %at = phi ptr [ %plan, %entry ], [ %at.next, %next ], [ %at, %wait ]
+  %i = phi i64 [ 0, %entry ], [ %i.next, %next ], [ %i, %wait ]
+  %word = load atomic i64, ptr %published seq_cst, align 8
+  %steps = lshr i64 %word, 1
+  %there = icmp ult i64 %i, %steps
+  br i1 %there, label %load, label %over
+over:
+  %last.bit = and i64 %word, 1
+  %ended = icmp ne i64 %last.bit, 0
+  br i1 %ended, label %end, label %wait
+wait:
+  call void @await(ptr %pool, ptr %published, i64 %word, i1 false)
+  br label %step
 load:
   %function = load ptr, ptr %at, align 8
   %args.at = getelementptr i8, ptr %at, i64 8
@@ -163,6 +175,7 @@ load:
   %grain = load i64, ptr %grain.at, align 8
   %claim = getelementptr i8, ptr %at, i64 32
   %finished = getelementptr i8, ptr %at, i64 40
+  %scratch = load ptr, ptr %place, align 8
   br label %take
 take:
   %lo = atomicrmw add ptr %claim, i64 %grain seq_cst
@@ -186,21 +199,51 @@ join:
   br label %next
 next:
   %at.next = getelementptr i8, ptr %at, i64 {step}
+  %i.next = add i64 %i, 1
   br label %step
 end:
   ret void
 }}
 
-; The caller's side of one plan. `shared` says whether workers take part.
+; Workers may walk this plan, of which no step has been published.
+define void @pool_begin(ptr %pool, ptr %plan) {{
+entry:
+  %published = getelementptr i8, ptr %pool, i64 {published}
+  store atomic i64 0, ptr %published seq_cst, align 8
+  call void @open(ptr %pool, ptr %plan)
+  ret void
+}}
+
+; The first `steps` steps are written, their counters 0.
+define void @pool_publish(ptr %pool, i64 %steps) {{
+entry:
+  %published = getelementptr i8, ptr %pool, i64 {published}
+  %word = shl i64 %steps, 1
+  store atomic i64 %word, ptr %published seq_cst, align 8
+  call void @announce(ptr %pool)
+  ret void
+}}
+
+; So are all. Return when they have run and no worker is inside.
+define void @pool_finish(ptr %pool, ptr %plan, i64 %steps) {{
+entry:
+  %control = alloca i64, align 8
+  {save}
+  {reset}
+  call void @last(ptr %pool, i64 %steps)
+  call void @announce(ptr %pool)
+  call void @close(ptr %pool, ptr %plan)
+  {restore}
+  ret void
+}}
+
+; A plan that is there as a whole, from its start to its end. `shared` says whether workers take part.
 define void @pool_run(ptr %pool, ptr %plan, i64 %steps, i64 %shared) {{
 entry:
   %control = alloca i64, align 8
   {save}
   {reset}
   %plan.end = getelementptr [{step} x i8], ptr %plan, i64 %steps
-  %scratch.at = getelementptr i8, ptr %pool, i64 {scratch}
-  %scratches = load ptr, ptr %scratch.at, align 8
-  %scratch = load ptr, ptr %scratches, align 8
   br label %clear
 clear:
   %at = phi ptr [ %plan, %entry ], [ %at.next, %zero ]
@@ -214,28 +257,60 @@ zero:
   %at.next = getelementptr i8, ptr %at, i64 {step}
   br label %clear
 choose:
+  call void @last(ptr %pool, i64 %steps)
   %alone = icmp eq i64 %shared, 0
   br i1 %alone, label %solo, label %many
 solo:
-  call void @walk(ptr %pool, ptr %plan, i64 %steps, ptr %scratch)
+  call void @mine(ptr %pool, ptr %plan)
   br label %done
 many:
+  call void @open(ptr %pool, ptr %plan)
+  call void @close(ptr %pool, ptr %plan)
+  br label %done
+done:
+  {restore}
+  ret void
+}}
+
+; There are `steps` steps, and no more come.
+define internal void @last(ptr %pool, i64 %steps) {{
+entry:
+  %published = getelementptr i8, ptr %pool, i64 {published}
+  %twice = shl i64 %steps, 1
+  %word = or i64 %twice, 1
+  store atomic i64 %word, ptr %published seq_cst, align 8
+  ret void
+}}
+
+define internal void @open(ptr %pool, ptr %plan) {{
+entry:
   %plan.at = getelementptr i8, ptr %pool, i64 {plan}
   store ptr %plan, ptr %plan.at, align 8
-  %steps.at = getelementptr i8, ptr %pool, i64 {steps}
-  store i64 %steps, ptr %steps.at, align 8
   %open = getelementptr i8, ptr %pool, i64 {open}
   store atomic i64 1, ptr %open seq_cst, align 8
   %generation = getelementptr i8, ptr %pool, i64 {generation}
   %g = atomicrmw add ptr %generation, i64 1 seq_cst
   call void @announce(ptr %pool)
-  call void @walk(ptr %pool, ptr %plan, i64 %steps, ptr %scratch)
+  ret void
+}}
+
+; The caller walks too, then lets nobody in and waits for those inside.
+define internal void @close(ptr %pool, ptr %plan) {{
+entry:
+  call void @mine(ptr %pool, ptr %plan)
+  %open = getelementptr i8, ptr %pool, i64 {open}
   store atomic i64 0, ptr %open seq_cst, align 8
   %active = getelementptr i8, ptr %pool, i64 {active}
   call void @await(ptr %pool, ptr %active, i64 0, i1 true)
-  br label %done
-done:
-  {restore}
+  ret void
+}}
+
+; The caller's walk: its scratch memory is the first.
+define internal void @mine(ptr %pool, ptr %plan) {{
+entry:
+  %places.at = getelementptr i8, ptr %pool, i64 {scratch}
+  %places = load ptr, ptr %places.at, align 8
+  call void @walk(ptr %pool, ptr %plan, ptr %places)
   ret void
 }}
 
@@ -251,8 +326,7 @@ entry:
   %active = getelementptr i8, ptr %pool, i64 {active}
   %stop = getelementptr i8, ptr %pool, i64 {stop}
   %plan.at = getelementptr i8, ptr %pool, i64 {plan}
-  %steps.at = getelementptr i8, ptr %pool, i64 {steps}
-  %scratch.at = getelementptr i8, ptr %pool, i64 {scratch}
+  %places.at = getelementptr i8, ptr %pool, i64 {scratch}
   br label %idle
 idle:
   %seen = phi i64 [ 0, %entry ], [ %now, %leave ]
@@ -268,11 +342,9 @@ enter:
   br i1 %late, label %leave, label %work
 work:
   %plan = load ptr, ptr %plan.at, align 8
-  %steps = load i64, ptr %steps.at, align 8
-  %scratches = load ptr, ptr %scratch.at, align 8
-  %mine = getelementptr ptr, ptr %scratches, i64 %number
-  %scratch = load ptr, ptr %mine, align 8
-  call void @walk(ptr %pool, ptr %plan, i64 %steps, ptr %scratch)
+  %places = load ptr, ptr %places.at, align 8
+  %place = getelementptr ptr, ptr %places, i64 %number
+  call void @walk(ptr %pool, ptr %plan, ptr %place)
   br label %leave
 leave:
   %b = atomicrmw sub ptr %active, i64 1 seq_cst
@@ -337,7 +409,7 @@ def text(triple: str) -> str:
         sleepers=SLEEPERS,
         stop=STOP,
         plan=PLAN,
-        steps=STEPS,
+        published=PUBLISHED,
         scratch=SCRATCH,
         alerts=ALERTS,
         mutex=MUTEX,
