@@ -36,6 +36,7 @@ ROWS, WIDTH = 256, 768
 class Watched(HostBackend):
     """The host, adding up the seconds of its native runs."""
 
+    begin = None  # type: ignore[assignment]  # steps come to `run`, all together
     seconds = 0.0
 
     def run(self, steps: Sequence[Step]) -> Report:

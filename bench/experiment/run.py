@@ -26,6 +26,8 @@ HERE = Path(__file__).parent
 class Spy(HostBackend):
     """The host, counting steps, those that went to the matrix kernels, and bytes asked for."""
 
+    begin = None  # type: ignore[assignment]  # steps come to `run`, all together
+
     def __init__(self, **options: Any) -> None:
         super().__init__(**options)
         self.steps = self.contracted = self.bytes = 0
@@ -81,6 +83,7 @@ def replay_cost() -> float:
     assert program is not None
 
     class Timed(HostBackend):
+        begin = None  # type: ignore[assignment]  # steps come to `run`, all together
         inside = 0.0
 
         def run(self, steps: Sequence[Step]) -> Report:

@@ -96,6 +96,8 @@ class Paper:
 class Beside(HostBackend):
     """The host, which has every launch written for CUDA too."""
 
+    begin = None  # type: ignore[assignment]  # steps come to `run`, all together
+
     def __init__(self, paper: Paper) -> None:
         super().__init__(threads=1)
         limits = Capabilities("paper", work_group=1024, local_memory=48 << 10, recursion=False)
