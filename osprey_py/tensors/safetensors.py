@@ -24,6 +24,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from osprey_py.backends.protocol import Kind, Storage
+from osprey_py.tensors.arrival import arrivals
 
 MAX_HEADER = 100_000_000
 METADATA = "__metadata__"
@@ -106,7 +107,9 @@ class TensorFile:
         count = prod(info.shape)
         if count == 0:
             return Storage(kind, np.empty(0, kind.dtype))
-        return Storage(kind, np.frombuffer(self._data, kind.dtype, count, self._start + info.begin))
+        found = Storage(kind, np.frombuffer(self._data, kind.dtype, count, self._start + info.begin))
+        arrivals.bring(found)
+        return found
 
 
 def open_tensors(path: str) -> TensorFile:
