@@ -14,9 +14,9 @@ import mmap
 import os
 import stat
 import struct
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import chain
 from math import prod
 from typing import Any, NoReturn
@@ -63,17 +63,28 @@ class TensorInfo:
     end: int
 
 
+@dataclass(eq=False, slots=True)
+class _Checked:
+    """What a file was found to hold, and its map, if somebody still reads from it: weights that training has left behind
+    take no memory. start: of the data; identity: of the file, as the system tells it."""
+
+    path: str
+    identity: tuple[int, ...]
+    start: int
+    infos: dict[str, TensorInfo]
+    metadata: Mapping[str, str]
+    map: weakref.ref[mmap.mmap]
+
+
 class TensorFile:
     """A checked, mapped file."""
 
-    def __init__(
-        self, path: str, data: mmap.mmap, start: int, infos: Sequence[TensorInfo], metadata: Mapping[str, str]
-    ) -> None:
-        self.path = path
-        self.metadata = metadata
+    def __init__(self, checked: _Checked, data: mmap.mmap) -> None:
+        self.path = checked.path
+        self.metadata = checked.metadata
         self._data = data
-        self._start = start
-        self._infos = {info.name: info for info in infos}
+        self._start = checked.start
+        self._infos = checked.infos
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -113,27 +124,50 @@ class TensorFile:
 
 
 def open_tensors(path: str) -> TensorFile:
-    """Map and check a file. The last few files stay open, so that asking for one tensor after the other is cheap."""
+    """Map and check a file. What the last few hold is remembered, so asking for one tensor after the other is cheap."""
     try:
         found = os.stat(path)
     except (OSError, ValueError) as e:
         raise TensorError(f"{path}: {_reason(e)}") from None
     if not stat.S_ISREG(found.st_mode) and not stat.S_ISDIR(found.st_mode):  # a pipe would be waited for
         raise TensorError(f"{path}: is not a regular file")
-    return _open(path, (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns))
+    key = (path, _identity(found))
+    checked = _known.get(key)
+    data = None if checked is None else checked.map()
+    if checked is None or data is None:
+        opened, data = _map(path)
+        if checked is None or checked.identity != opened:
+            checked = _check(path, opened, data)
+            while len(_known) >= MOST_KNOWN:
+                del _known[next(iter(_known))]
+        checked.map = weakref.ref(data)
+        _known[path, checked.identity] = checked
+    return TensorFile(checked, data)
 
 
-@lru_cache(maxsize=8)
-def _open(path: str, identity: tuple[int, ...]) -> TensorFile:
-    """identity only keys the cache: a file that changed is read again."""
+MOST_KNOWN = 8
+_known: dict[tuple[str, tuple[int, ...]], _Checked] = {}
+
+
+def _identity(found: os.stat_result) -> tuple[int, ...]:
+    """A file that changed has another."""
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns
+
+
+def _map(path: str) -> tuple[tuple[int, ...], mmap.mmap]:
+    """(the file's identity, its bytes)"""
     try:
         with open(path, "rb") as f:
-            size = os.fstat(f.fileno()).st_size
-            if size < 8:
-                raise TensorError(f"{path}: file cut short: {size} bytes, too few for the header's length")
-            data = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)
+            found = os.fstat(f.fileno())
+            if found.st_size < 8:
+                raise TensorError(f"{path}: file cut short: {found.st_size} bytes, too few for the header's length")
+            return _identity(found), mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)
     except OSError as e:
         raise TensorError(f"{path}: {_reason(e)}") from None
+
+
+def _check(path: str, identity: tuple[int, ...], data: mmap.mmap) -> _Checked:
+    size = len(data)
     (length,) = struct.unpack_from("<Q", data)
     if length > MAX_HEADER:
         raise TensorError(f"{path}: header length {length} is over {MAX_HEADER}")
@@ -142,7 +176,8 @@ def _open(path: str, identity: tuple[int, ...]) -> TensorFile:
     header = _header(path, data[8 : 8 + length])
     infos = _entries(path, header)
     _check_layout(path, infos, size - 8 - length)
-    return TensorFile(path, data, 8 + length, infos, header.get(METADATA, {}))
+    entries = {info.name: info for info in infos}
+    return _Checked(path, identity, 8 + length, entries, header.get(METADATA, {}), weakref.ref(data))
 
 
 def _header(path: str, raw: bytes) -> dict[str, Any]:

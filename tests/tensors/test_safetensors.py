@@ -7,6 +7,7 @@ import json
 import os
 import random
 import struct
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from osprey_py.backends.protocol import Kind, Storage
 from osprey_py.check import check_source
 from osprey_py.eval.run import run_program
 from osprey_py.graph.runtime import Runtime
+from osprey_py.tensors import safetensors as safetensors_module
 from osprey_py.tensors.safetensors import BITS, TensorError, open_tensors, save_tensors
 
 
@@ -115,12 +117,55 @@ def test_a_changed_file_is_read_again(tmp_path: Path) -> None:
     """T7."""
     path = str(tmp_path / "m.safetensors")
     save_tensors(path, [("a", (1,), Storage(Kind.F64, np.array([1.0])))])
-    first = open_tensors(path)
-    assert open_tensors(path) is first
-    old = first.read("a")
+    old = open_tensors(path).read("a")
+    assert open_tensors(path).read("a").address == old.address
     save_tensors(path, [("a", (1,), Storage(Kind.F64, np.array([2.0])))])
     assert open_tensors(path).read("a").data.tolist() == [2.0]
     assert old.data.tolist() == [1.0]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="it looks into /proc")
+def test_a_file_that_nobody_reads_any_more_is_not_mapped(tmp_path: Path) -> None:
+    """It is mapped again when somebody does, and its header is not looked at twice."""
+
+    def mapped() -> bool:
+        return path in Path("/proc/self/maps").read_text("utf-8")
+
+    path = str(tmp_path / "m.safetensors")
+    save_tensors(path, [(name, (1,), Storage(Kind.F64, np.array([v]))) for name, v in (("a", 1.0), ("b", 2.0))])
+    one, two = (open_tensors(path).read(name) for name in "ab")
+    assert mapped()
+    del one
+    assert mapped() and two.data.tolist() == [2.0]
+    del two
+    assert not mapped()
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(safetensors_module, "_header", None)
+        again = open_tensors(path).read("b")
+    assert mapped() and again.data.tolist() == [2.0]
+
+
+def test_a_file_that_is_replaced_while_it_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is mapped is what was checked."""
+    path = str(tmp_path / "m.safetensors")
+    save_tensors(path, [("a", (1,), Storage(Kind.F64, np.array([1.0])))])
+    open_tensors(path)
+    mapping = safetensors_module._map
+
+    def late(path: str) -> object:
+        save_tensors(path, [("b", (2,), Storage(Kind.F32, np.array([2.0, 3.0], "<f4")))])
+        return mapping(path)
+
+    monkeypatch.setattr(safetensors_module, "_map", late)
+    assert open_tensors(path).read("b").data.tolist() == [2.0, 3.0]
+
+
+def test_the_headers_of_many_files_are_not_kept(tmp_path: Path) -> None:
+    for k in range(20):
+        path = str(tmp_path / f"{k}.safetensors")
+        save_tensors(path, [("a", (1,), Storage(Kind.F64, np.array([float(k)])))])
+        assert open_tensors(path).read("a").data.tolist() == [float(k)]
+    assert len(safetensors_module._known) == safetensors_module.MOST_KNOWN
 
 
 GOOD = {"a": entry()}
