@@ -120,15 +120,16 @@ def training(o: argparse.Namespace, limits: Limits) -> list[Row]:
         f = _figures(o, "train_step.py", str(o.weights), "--tokens", str(tokens), *_torch(o))["figures"]
         # Forward, backward by input and by weight. Weights are read for two of these and to be updated, and written.
         limit = bound(limits, 6 * (tokens - 1) * MULTIPLIED, 8 * (3 * MULTIPLIED + 2 * PARAMETERS))
-        hand = of(f, "osprey, by hand", "steady_s")
-        rows.append(
-            Row(f"SGD step, {tokens} tokens", hand, "torch f64", of(f, "PyTorch float64", "steady_s"), 1.0, limit)
-        )
-        rows.append(Row("by language", of(f, "osprey, by language", "steady_s"), "by hand", hand, 1.3, limit))
-        if tokens == 5:
-            two = "weights and gradients in binary64: 1 GB each"
-            peak = of(f, "osprey, by hand", "peak_mb")
-            rows.append(Row("peak of that, against 2,000 MB", peak, "", 2000.0, 1.0, two, "MB"))
+        for way in ("by language", "by hand"):
+            ours, torch = f"osprey, {way}", "PyTorch float64"
+            for key, name in (("second_s", "the second"), ("steady_s", "later ones")):
+                work = f"SGD step, {tokens} tokens, {way}, {name}"
+                rows.append(Row(work, of(f, ours, key), "torch f64", of(f, torch, key), 1.0, limit))
+            if tokens == 5:
+                held = "weights and gradients in binary64: 1 GB each"
+                rows.append(Row("peak of that, against 2,000 MB", of(f, ours, "peak_mb"), "", 2000.0, 1.0, held, "MB"))
+        steady = [of(f, f"osprey, {way}", "steady_s") for way in ("by language", "by hand")]
+        rows.append(Row("by language, beside by hand", steady[0], "by hand", steady[1], 1.3, limit))
     return rows
 
 
@@ -166,22 +167,63 @@ def products(o: argparse.Namespace, limits: Limits) -> list[Row]:
     return rows
 
 
+def scaling(o: argparse.Namespace, limits: Limits) -> list[Row]:
+    """What lasts longer than 50 ms, on one thread and on all."""
+    rates = [measured(n) for n in (1, o.threads)]
+    arithmetic, memory = (rates[1].operations / rates[0].operations, rates[1].rates[-1][1] / rates[0].rates[-1][1])
+    limit = f"this machine's arithmetic: {arithmetic:.2f}, its memory: {memory:.2f}"
+    alone, together = (
+        argparse.Namespace(**{**vars(o), "threads": n, "torch": None, "jax": None}) for n in (1, o.threads)
+    )
+    weights = str(o.weights)
+    work = (
+        ("20 tokens after 5, no cache", "generate.py", (weights, "--tokens", "20"), "osprey", "generate_s"),
+        ("with a cache", "generate.py", (weights, "--tokens", "20"), "osprey, cache", "generate_s"),
+        ("SGD step, 5 tokens", "train_step.py", (weights, "--tokens", "5"), "osprey, by language", "steady_s"),
+        ("SGD step, 64 tokens", "train_step.py", (weights, "--tokens", "64"), "osprey, by language", "steady_s"),
+        ("SGD step, 256 tokens", "train_step.py", (weights, "--tokens", "256"), "osprey, by language", "steady_s"),
+        ("char-GPT large, a step", "char_gpt.py", ("--size", "large"), "osprey", "step_ms"),
+    )
+    rows, found = [], {}
+    for name, script, words, program, key in work:
+        seconds = []
+        for how in (alone, together):
+            run = (script, words, how.threads)
+            found[run] = found.get(run) or _figures(how, script, *words)["figures"]
+            seconds.append(of(found[run], program, key))
+        unit = key.split("_")[1]
+        rows.append(Row(f"{name}, 1 thread", seconds[0], f"{o.threads} threads", seconds[1], 1.7, limit, unit, True))
+    return rows
+
+
 def functions(o: argparse.Namespace, limits: Limits) -> list[Row]:
     from osprey_py.graph.work import operations_of
 
-    one = measured(1)
-    found = json.loads(run([sys.executable, "bench/numerics.py", "--points", "200000"], 1).last)
     rows = []
-    for name, f in found.items():
-        limit = f"arithmetic: {operations_of(name)} operations, {operations_of(name) / one.operations * 1e9:.2f} ns"
-        rows.append(Row(f"{name}, an element", f["osprey_ns"], "numpy f64", f["numpy_ns"], 1.0, limit, "ns"))
+    for threads in sorted({o.threads, 1}, reverse=True):
+        words = ["--points", "200000", "--threads", str(threads)]
+        found = json.loads(run([sys.executable, "bench/numerics.py", *words], threads).last)
+        rate = measured(threads).operations
+        for name, f in found.items():
+            limit = f"arithmetic: {operations_of(name)} operations, {operations_of(name) / rate * 1e9:.2f} ns"
+            work = f"{name}, an element, {threads} thread{'s' if threads > 1 else ''}"
+            asked = 1.0 if threads == o.threads else None
+            rows.append(Row(work, f["osprey_ns"], "numpy f64", f["numpy_ns"], asked, limit, "ns"))
     return rows
 
 
 def elementwise(o: argparse.Namespace, limits: Limits) -> list[Row]:
     found = json.loads(run([sys.executable, "bench/elementwise.py", "--threads", "1"], 1).last)
     return [
-        Row(f"{name}, an element", f["osprey_ns"], "numpy f64", f["numpy_ns"], 1.0, "its functions, memory", "ns")
+        Row(
+            f"{name}, an element, 1 thread",
+            f["osprey_ns"],
+            "numpy f64",
+            f["numpy_ns"],
+            1.0,
+            "its functions, memory",
+            "ns",
+        )
         for name, f in found.items()
     ]
 
@@ -202,6 +244,7 @@ PARTS: dict[str, Callable[[argparse.Namespace, Limits], list[Row]]] = {
     "products": products,
     "functions": functions,
     "elementwise": elementwise,
+    "scaling": scaling,
     "waiting": waiting,
 }
 
