@@ -35,11 +35,19 @@ STRIPE, STRIPE_ROWS = 384, 16
 """Columns of B that streaming likes to take at once, half as many for more rows than that: fewer make it read in short
 pieces, more rows of more sums leave the first cache level."""
 
-PACK_ROW, PACK_COLUMN, PACK_TURNED = 8, 3, 8
-"""Turns to pack an element of A, of B with contiguous columns, of B with contiguous depth."""
+PACK, PACK_TURNED, PACK_ROW_TURNED = 3, 8, 16
+"""Turns to pack an element of an operand that is contiguous across the tile, of B with contiguous depth, of A with
+contiguous depth: nobody has asked for A ahead of its use."""
+
+REVISIT = 13
+"""Turns to come back to an output in the next block of k, where a block's outputs are more than the second cache level
+holds."""
 
 EPILOGUE_ROW = 8_000
 """Turns to begin the epilogue on a row of a block; on whole rows of the output it begins once."""
+
+HELD_UP = 0.1
+"""Of a unit's time, what threads wait for each other at the end: they are held up, by the system or by each other."""
 
 UNIT = 15_000
 """Turns to claim and begin a unit."""
@@ -65,7 +73,7 @@ def cut(p: Product, threads: int, shape: Tile) -> Blocks:
     # Few rows' outputs stay in cache from one block of k to the next.
     n = max(1, min(p.n, 512) if few_rows else p.n)
     if threads > 1:
-        m, n = _split(p, threads, shape, batches, max(1, m), n)
+        m, n = _split(p, threads, shape, batches, k, max(1, m), n)
     return Blocks("tiled", max(1, m), _round_up(n, shape.columns), max(1, k))
 
 
@@ -84,22 +92,25 @@ def _stream(p: Product, threads: int, shape: Tile, batches: int, terms: int) -> 
     return Blocks("across" if p.b.row == 1 else "along", max(1, p.m), n, max(1, min(terms, 2048)))
 
 
-def _split(p: Product, threads: int, shape: Tile, batches: int, most_m: int, most_n: int) -> tuple[int, int]:
-    """(m, n) of the blocks with which the last thread is done first, none above those given. A block packs its own rows and
-    columns: what is cut along one side is packed more often along the other."""
+def _split(p: Product, threads: int, shape: Tile, batches: int, k: int, most_m: int, most_n: int) -> tuple[int, int]:
+    """(m, n) of the blocks with which the last thread is done first, none above those given. k: of a block. A block packs
+    its own rows and columns: what is cut along one side is packed more often along the other."""
     terms = p.mean
-    pack_column = PACK_COLUMN if p.b.row == 1 else PACK_TURNED
+    rounds = -(-terms // max(1, k))
+    pack_row = PACK if p.a.row == 1 else PACK_ROW_TURNED
+    pack_column = PACK if p.b.row == 1 else PACK_TURNED
     best, found = 0.0, (most_m, most_n)
     sizes_m = sorted({min(most_m, _round_up(-(-p.m // s), shape.rows)) for s in _SPLITS}, reverse=True)
     sizes_n = sorted({min(most_n, _round_up(-(-p.n // s), shape.columns)) for s in _SPLITS}, reverse=True)
     for m in sizes_m:
         for n in sizes_n:
             units = batches * -(-p.m // m) * -(-p.n // n)
-            unit = terms * (m * _round_up(n, shape.columns) + PACK_ROW * m + pack_column * n) + UNIT
+            unit = terms * (m * _round_up(n, shape.columns) + pack_row * m + pack_column * n) + UNIT
+            if 8 * m * n > shape.l2:
+                unit += REVISIT * m * n * (rounds - 1)
             if p.epilogue and n < p.n:
                 unit += EPILOGUE_ROW * m
-            # Threads are held up: the more units, the less is waited for at the end.
-            time = (-(-units // threads) + 0.25) * unit
+            time = (-(-units // threads) + HELD_UP) * unit
             if not best or time < best:
                 best, found = time, (m, n)
     return found
