@@ -2,8 +2,8 @@
 
 Comes in: a plan: for each step {function address, argument block, units, grain}. Goes out: all steps have run, each
 seeing what those before it wrote. A plan costs one foreign call however many steps it has; or it runs while it is being
-written, a few steps at a time. Units of a step may run in any
-order on any threads: what they compute must not depend on it (and never does: threads split outputs, not sums).
+written, a few steps at a time. Units of a step may run in any order on any threads: what they compute must not depend on
+it (and never does: threads split outputs, not sums).
 
 Threads are made once, at the first plan that has work for two, and end with the pool or the process. After a fork the
 child makes its own. One thread means no threads at all.
