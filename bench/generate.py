@@ -8,9 +8,9 @@ The peers are numpy in float64; PyTorch in float64 and float32, with and without
 safetensors; and reference.py when asked for. `load` is the median of runs that stop after the prompt's ids, `process` that
 of whole runs, `generating` what numpy and PyTorch say of themselves, for the others the difference of those two (what numpy
 takes to read a gigabyte into fresh memory differs by more than its generation lasts), `processor` the processor time of a
-whole run, `peak` the largest resident size of a run. Each program runs once before that, so that its files are in memory and
-osprey's code is in its cache; then they take turns, so that a machine that slows down slows all of them down. `text` tells
-whether they say the same.
+whole run, `peak` the largest resident size of a run. Each program runs once before that, so that its files are in memory
+and osprey's code is in its cache; then they take turns, so that a machine that slows down slows all of them down. `text`
+tells whether they say the same.
 """
 
 from __future__ import annotations

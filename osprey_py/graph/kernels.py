@@ -57,6 +57,19 @@ def has_folds(kernel: Kernel) -> bool:
     return bool(kernel.functions) or any(n.op in ("fold", "loop") for n in walk(kernel.roots))
 
 
+@cache
+def adds(kernel: Kernel) -> bool:
+    """Whether element i is the sum of the i-th elements of the two slots, which are floats."""
+    result = kernel.result
+    return (
+        kernel.slots == (FLOAT, FLOAT)
+        and kernel.acc is None
+        and result.op == "fadd"
+        and {(x.op, x.attr) for x in result.args} == {("load", 0), ("load", 1)}
+        and all(x.args[0].op == "index" for x in result.args)
+    )
+
+
 # --- of gradients --------------------------------------------------------------------------------------------------
 
 

@@ -17,11 +17,11 @@ from osprey_py.backends.protocol import KIND_OF, Backend, DeviceError, Kind, Sca
 from osprey_py.graph.buffer import Buffer, Memory, Node, NodeOp
 from osprey_py.graph.cut import Cut, cut
 from osprey_py.graph.fuse import Fuser
-from osprey_py.graph.kernels import ADD, IOTA, slice_kernel
+from osprey_py.graph.kernels import ADD, FROM_ZERO, IOTA, adds, slice_kernel
 from osprey_py.graph.locate import WRONG, LaunchFault, first_fault
 from osprey_py.graph.plan import Engine, Plan, make_plan
 from osprey_py.graph.refusal import refusal
-from osprey_py.graph.risk import may_fault
+from osprey_py.graph.risk import may_fault, may_fault_here
 from osprey_py.graph.roomy import roomy
 from osprey_py.graph.schedule import Pending, pending, shape_of
 from osprey_py.kernel.fault import MathFault
@@ -85,6 +85,7 @@ class Runtime:
         self._order = 0
         self._backlog = BACKLOG
         self._listed: list[Node] = []
+        self._onto = fusion and backend.capabilities.bases
         self._keeping = plans
         self._in_place = in_place
         self._plans: dict[Any, Plan | Cut] = {}
@@ -95,7 +96,15 @@ class Runtime:
     def map(
         self, kernel: Kernel, inputs: tuple[Buffer, ...], uniforms: tuple[Scalar, ...], n: int, span: Span = NO_SPAN
     ) -> Buffer:
-        """kernel(i) for i in 0 … n-1; empty for n <= 0."""
+        """kernel(i) for i in 0 … n-1; empty for n <= 0. Sums by place that are only added to something are added there,
+        to the elements that have any: the zeros around them are not made."""
+        if len(inputs) == 2 and self._onto:
+            for sums, other in (inputs, inputs[::-1]):
+                node = sums.node
+                if node.op == "accumulate" and len(node.inputs) == 2 and node.length == n and adds(kernel):
+                    base = self._launch("map", FROM_ZERO, (other,), (), n, FLOAT, span)
+                    at, values = (Buffer(x) for x in node.inputs)
+                    return self._launch("accumulate", None, (at, values, base), (), n, FLOAT, span)
         return self._launch("map", kernel, inputs, uniforms, n, kernel.type, span)
 
     def iota(self, n: int, span: Span = NO_SPAN) -> Buffer:
@@ -223,12 +232,12 @@ class Runtime:
         fault. Raises the first fault in strict order, which may be of a launch before the region (see `caught`)."""
         listed = self._listed
         if listed and listed[-1].order >= mark:
-            self._run_listed([n for n in listed if n.order >= mark])
+            self._run_listed(mark)
 
     def barrier(self) -> None:
         """Before an observable effect: every launch has run, or is known not to fault. Raises MathFault."""
         if self._listed:
-            self._run_listed(list(self._listed))
+            self._run_listed(0)
 
     def caught(self, fault: MathFault, mark: int) -> MathFault:
         """For a region, begun at the mark, that a fault ends: the fault that strict evaluation would have met first,
@@ -331,7 +340,7 @@ class Runtime:
     def _plan(self, graph: Pending) -> Plan | Cut:
         begun = 0.0 if self.profile is None else self.profile.clock()
         shape = shape_of(graph)
-        parts = cut(shape, [x.length * x.kind.itemsize for x in graph.externals])
+        parts = cut(shape, *[[x.length * x.kind.itemsize for x in of] for of in (graph.externals, graph.nodes)])
         if parts is not None:
             return parts
         self.stats.planned += 1
@@ -340,15 +349,16 @@ class Runtime:
             self.profile.planned(plan, graph.nodes, self.profile.clock() - begun)
         return plan
 
-    def _run_listed(self, nodes: list[Node]) -> None:
-        self.force(nodes)
+    def _run_listed(self, mark: int) -> None:
+        """Run what was launched since the mark and may fault at its sizes; the rest waits for a reader."""
+        self.force([n for n in self._listed if n.order >= mark and not n.done and _suspect(n)])
         self._prune()
 
     def _prune(self) -> None:
         """Take what has run off the list."""
         left = []
         for node in self._listed:
-            if node.done:
+            if node.done or not node.risky:
                 node.listed = False
             else:
                 left.append(node)
@@ -374,3 +384,8 @@ class Runtime:
             data = data.astype(np.bool_)
         values: list[Any] = data.tolist()
         return values
+
+
+def _suspect(node: Node) -> bool:
+    node.risky = may_fault_here(node)
+    return node.risky

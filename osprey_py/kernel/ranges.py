@@ -41,8 +41,8 @@ class Questions:
         order = self._order = tuple(walk(kernel.roots))
         self.nodes = tuple(n for n in order if n.type is not FLOAT)
         """The ints and bools, operands first."""
-        self.opaque = {n for n in self.nodes if n.op in _BINDERS or any(a.type is FLOAT for a in n.args)}
-        """Those about which nothing can be known."""
+        self.opaque = {n for n in self.nodes if n.op in _BINDERS or (n.op != "proj" and _of_floats(n))}
+        """Those about which nothing can be known. What a fold's other accumulators are says nothing about its flag."""
         self.counts: dict[Bound, Node] = {}
         self.flags: dict[Bound, tuple[Node, Node]] = {}
         """Boolean accumulators with their first and next values."""
@@ -168,6 +168,10 @@ class Ranges(Facts):
             return None
         a, b = (self.bounds(x) for x in node.args)
         return None if a is None or b is None else rule(a, b)
+
+
+def _of_floats(node: Node) -> bool:
+    return any(a.type is FLOAT for a in node.args)
 
 
 def _hull(sides: Sequence[Bounds | None]) -> Range | None:

@@ -94,6 +94,50 @@ def test_a_fault_before_the_update_keeps_what_it_needs(eager: None) -> None:
     assert told.value.element == 5
 
 
+DOUBLE = elementwise(lambda a: op("fmul", a, const(2.0)), FLOAT, name="double")
+
+
+def test_what_the_update_computes_itself_is_not_stored_for_a_cut(eager: None) -> None:
+    """All that dies, dies in the gradient; a cut behind that would store it."""
+    backend = Counting()
+    rt = Runtime(backend)
+    w, x = rt.from_list([2.0] * N, FLOAT), rt.from_list([0.5] * N, FLOAT)
+    g = rt.map(DOUBLE, (x,), (), N, span(19))
+    new = rt.map(STEP, (w, g), (), N, span(20))
+    del g, x
+    assert rt.read(rt.map(DIVIDE, (new,), (), N, span(30))) == [1.0] * N
+    assert backend.ran == ["double+step", "divide"]
+    assert rt.stats.forces == 2
+    assert rt.read(w) == [2.0] * N and rt.read(new) == [1.0] * N
+
+
+def test_a_cut_is_made_where_most_has_died(eager: None) -> None:
+    rt = Runtime(Counting())
+    x = rt.from_list([0.5] * N, FLOAT)
+    twice = rt.map(DOUBLE, (x,), (), N, span(18))
+    del x
+    new = update(rt, [2.0] * N, [1.0] * N)
+    divided = rt.map(DIVIDE, (new,), (), N, span(30))
+    rt.force([twice.node, divided.node])
+    assert rt.stats.forces == 2
+    assert rt.read(divided) == rt.read(twice) == [1.0] * N
+
+
+def test_what_dies_before_something_else_may_fault_is_no_gain(eager: None) -> None:
+    """It could not be written over in the first plan either."""
+    rt = Runtime(Counting())
+    w, d, x = (rt.from_list([v] * N, FLOAT) for v in (2.0, 4.0, 0.5))
+    g = rt.map(DOUBLE, (x,), (), N, span(19))
+    del x
+    quotient = rt.map(DIVIDE, (d,), (), N, span(29))
+    new = rt.map(STEP, (w, g), (), N, span(20))
+    del g
+    divided = rt.map(DIVIDE, (new,), (), N, span(30))
+    rt.force([quotient.node, divided.node])
+    assert rt.stats.forces == 1
+    assert (rt.read(quotient), rt.read(divided), rt.read(w)) == ([0.25] * N, [1.0] * N, [2.0] * N)
+
+
 def test_the_second_time_the_cut_is_known(eager: None) -> None:
     rt = Runtime(Counting())
     for _ in range(3):

@@ -276,12 +276,65 @@ def test_an_accumulate_goes_into_its_base_when_that_dies(rt: Runtime) -> None:
 
 
 def test_a_backend_without_bases_adds_two_launches() -> None:
-    rt = Runtime(Counting())
-    onto = Runtime(Counting())
-    rt.backend.capabilities = replace(rt.backend.capabilities, bases=False)  # type: ignore[misc]
+    plain = Counting()
+    plain.capabilities = replace(plain.capabilities, bases=False)  # type: ignore[misc]
+    rt, onto = Runtime(plain), Runtime(Counting())
     read = []
     for r in (rt, onto):
         x, places = r.from_list([0.1, 0.2, 0.3], FLOAT), r.from_list([2, -1, 2], INT)
         read.append(r.read(r.accumulate(3, places, x, base=r.map(DOUBLE, (x,), (), 3))))
     assert read[0] == read[1]
     assert backend(rt).ran[-1] == "double+adjoint" and backend(onto).ran[-1] == "accumulate"
+
+
+SUMS = [0.1, -0.0, 0.0, math.nan, math.inf, 5e-324, -1.0, 1e308]
+"""What is added to; -0.0 plus the 0.0 of a place without values is 0.0."""
+ADDED = [-0.0, 0.2, -math.inf, 1.0, 0.3, 1e308, -0.0]
+PLACES = [0, 0, 4, 6, 0, 7, 1]
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_sums_by_place_go_onto_what_they_are_added_to(rt: Runtime, swapped: bool) -> None:
+    """The same bytes as the sum of two buffers, and without a buffer of zeros."""
+    x, places, values = rt.from_list(SUMS, FLOAT), rt.from_list(PLACES, INT), rt.from_list(ADDED, FLOAT)
+    sums = rt.accumulate(8, places, values)
+    added = rt.map(SUM, (sums, x) if swapped else (x, sums), (), 8)
+    del sums
+    found = rt.storage(added).data.copy()
+    by_place = np.array(rt.read(rt.accumulate(8, places, values)))
+    with np.errstate(all="ignore"):
+        expected = np.array(SUMS) + by_place
+    expected[expected != expected] = math.nan
+    assert found.tobytes() == expected.tobytes()
+    assert backend(rt).ran[:2] == (["adjoint", "accumulate"] if rt.fuser.enabled else ["accumulate", "sum"])
+
+
+def test_sums_by_place_that_somebody_holds_are_there_too(rt: Runtime) -> None:
+    x, places = rt.from_list([1.0, 2.0, 3.0], FLOAT), rt.from_list([2, -1, 2], INT)
+    sums = rt.accumulate(3, places, x)
+    added = rt.map(SUM, (x, sums), (), 3)
+    twice = rt.map(SUM, (sums, sums), (), 3)
+    assert rt.read(added) == [1.0, 2.0, 7.0] and rt.read(twice) == [0.0, 0.0, 8.0]
+    assert rt.read(sums) == [0.0, 0.0, 4.0] and rt.read(x) == [1.0, 2.0, 3.0]
+    assert rt.read(rt.map(SUM, (x, sums), (), 3)) == [1.0, 2.0, 7.0]
+
+
+def test_sums_by_place_of_another_length_are_added_as_they_are(rt: Runtime) -> None:
+    values = rt.from_list([1.0, 2.0], FLOAT)
+    for n, m in ((3, 5), (5, 3), (4, 4)):
+        sums = rt.accumulate(n, rt.from_list([n - 1, 0], INT), values)
+        least = min(n, m)
+        added = rt.map(SUM, (sums, rt.from_list([1.0] * m, FLOAT)), (), least)
+        onto = rt.fuser.enabled and n <= m
+        assert rt.read(added) == [3.0, *[1.0] * (n - 2), 2.0][:least]
+        assert backend(rt).ran.count("accumulate") == 1 and backend(rt).ran.pop() == ("accumulate" if onto else "sum")
+        backend(rt).ran.clear()
+
+
+def test_only_a_plain_sum_takes_them_in(rt: Runtime) -> None:
+    x, places = rt.from_list([1.0, 2.0, 3.0], FLOAT), rt.from_list([2, 0, 2], INT)
+    less = elementwise(lambda a, b: op("fsub", a, b), FLOAT, FLOAT, name="less")
+    doubled = elementwise(lambda a, b: op("fadd", a, a), FLOAT, FLOAT, name="doubled")
+    crossed = Kernel((FLOAT, FLOAT), (), op("fadd", load(0, FLOAT, index()), load(1, FLOAT, const(2))), name="crossed")
+    for kernel, expected in ((less, [-1.0, 2.0, -1.0]), (doubled, [2.0, 4.0, 6.0]), (crossed, [5.0, 6.0, 7.0])):
+        assert rt.read(rt.map(kernel, (x, rt.accumulate(3, places, x)), (), 3)) == expected
