@@ -255,7 +255,7 @@ def test_contractions_by_a_proof_are_the_contractions(name: str) -> None:
     proven = 0
 
     @SETTINGS
-    @given(extents(name), st.lists(extents(name), max_size=20))
+    @given(extents(name), st.lists(extents(name), min_size=15, max_size=30))
     def check(first: Integers, more: list[Integers]) -> None:
         nonlocal proven
         proof = prove(compute, first)
