@@ -5,8 +5,10 @@
 DIR holds model.safetensors and merges.txt; PYTHON is one that has torch and safetensors. A step is the time from one loss
 to the next: backward, update, forward. `first`: the first, in which code is made or loaded; `second`; `steady`: the median
 of those after it, but for the last: a gradient by hand is there before the loss beside it is printed, so that behind the
-last loss but one there is no backward pass. The peak is that of the whole process. The programs take turns; medians over
-the repeats. The losses of the float64 programs are compared to eight digits, those of float32 to three.
+last loss but one there is no backward pass. The peak is that of the whole process. The programs take turns, each time
+another one first: memory that a process has just given back is cheap to the next one, and where the host of a virtual
+machine has taken it away, a gigabyte costs a second. Medians over the repeats. The losses of the float64 programs are
+compared to eight digits, those of float32 to three.
 """
 
 from __future__ import annotations
@@ -83,9 +85,11 @@ def main() -> None:
         parser.error("a steady step comes after the second and before the last: --steps 4 at least")
     o.prompt, o.weights = prompt(o.tokens, o.weights), str(o.weights.resolve())
     runs: dict[str, list[Run]] = {p.name: [] for p in programs(o)}
+    turn = programs(o)
     for _ in range(o.repeats):
-        for p in programs(o):
+        for p in turn:
             runs[p.name].append(run(p.command, o.threads))
+        turn = [*turn[1:], turn[0]]
     first = losses(next(iter(runs.values()))[0])
     figures = {}
     for p in programs(o):
