@@ -37,6 +37,7 @@ VARIANTS = (
     Variant("vectors", host={"vectors": False}),
     Variant("passes on kernels", host={"passes": Passes(False, False, False, False)}),
     Variant("threads", threads=1),
+    Variant("late recording", runtime={"plain_calls": 1}),
     Variant("replay", runtime={"replay": False}),
     Variant("plan cache", runtime={"plans": False}),
     Variant("replay and plan cache", runtime={"replay": False, "plans": False}),

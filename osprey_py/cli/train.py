@@ -82,7 +82,8 @@ def _train(parser: argparse.ArgumentParser, path: Path, words: list[str], stop: 
     # The backend runs the program, and the program has the defaults that the parser shows.
     early, _ = _parser().parse_known_args([word for word in words if word not in ("-h", "--help")])
     folder = path if path.is_dir() else path.parent
-    program = TrainingProgram(checked, signature, Runtime(make_backend(early.device, early.threads)), folder)
+    runtime = Runtime(make_backend(early.device, early.threads), plain_calls=1)
+    program = TrainingProgram(checked, signature, runtime, folder)
     add_program_options(parser, options, program.options())
     parsed, unknown = parser.parse_known_args(words)
     if unknown:

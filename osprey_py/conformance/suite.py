@@ -154,7 +154,7 @@ def _run(path: Path, args: Sequence[str], backend: Backend) -> tuple[int, str, s
     assert program is not None, "\n".join(render(d) for d in diagnostics)
     out, err = io.StringIO(), io.StringIO()
     try:
-        runtime = Runtime(backend)
+        runtime = Runtime(backend, plain_calls=1)
         code = run_program(
             program, args=args, runtime=runtime, stdout=out, stderr=err, stdin=io.StringIO(), folder=str(path.parent)
         )

@@ -13,6 +13,7 @@ from osprey_py.eval.world import World
 from osprey_py.graph.backward import backward, gradient_of
 from osprey_py.graph.buffer import Buffer
 from osprey_py.graph.entries import Value
+from osprey_py.graph.runtime import Runtime
 from osprey_py.graph.stand_ins import TapeBuffer, TapeFloat, number_of
 from osprey_py.graph.tape import Tape
 from osprey_py.source.diagnostic import Diagnostic, OspreyError
@@ -35,6 +36,8 @@ def _both(w: World, f: Any, at: Any, span: Span) -> tuple[Any, Any]:
     runtime = w.runtime
     if isinstance(runtime, Tape):
         raise OspreyError([_nested(span)])
+    if isinstance(runtime, Runtime):
+        runtime.stats.gradients += 1
     leaves = leaves_of(at)
     value, parameters = _differentiated(w, f, at, leaves)
     found = [

@@ -1,8 +1,9 @@
 """Functions of the host that launch much, traced once and replayed.
 
 Comes in: a program's module as it is about to run. Goes out: the same module, in which every effect-free function
-that may launch stands behind a `Replayer`: after a plain call that made many launches, the next call with arguments
-of the same shape is recorded (graph/replay.py), and later ones replay the recording.
+that may launch stands behind a `Replayer`: after plain calls that made many launches (one, where something was
+differentiated), the next call with arguments of the same shape is recorded (graph/replay.py), and later ones replay
+the recording.
 
 The shape of arguments: classes of records, sizes of lists and tuples, strings, bools, types of buffers. Ints, floats
 and buffers are symbols. A function with other arguments (functions, maps), or that does what cannot be recorded, is
@@ -59,6 +60,7 @@ class Replayer:
         self.world = world
         self.runtime: Runtime = world.runtime
         self.traces: dict[tuple[Any, ...], list[Trace]] = {}
+        self.calls: dict[tuple[Any, ...], int] = {}
         self.vain = 0
         self.__code__ = plain.__code__
         self.__globals__ = plain.__globals__
@@ -92,13 +94,17 @@ class Replayer:
         return self._record(traces, args, leaves)
 
     def _first(self, key: tuple[Any, ...], args: tuple[Any, ...]) -> Any:
-        """A plain call, to see whether there is enough to record."""
-        before = self.runtime.stats.launches
+        """A plain call, to see whether there is enough to record, and it is called often enough."""
+        stats = self.runtime.stats
+        launches, gradients = stats.launches, stats.gradients
         result = self.plain(*args)
-        if self.runtime.stats.launches - before >= WORTH_IT and len(self.traces) < MOST_SHAPES:
-            self.traces[key] = []
-        else:
+        known = self.calls.get(key, 0)
+        if stats.launches - launches < WORTH_IT or (not known and len(self.calls) >= MOST_SHAPES):
             self.vain += 1
+            return result
+        self.calls[key] = known + 1
+        if known + 1 >= self.runtime.plain_calls or stats.gradients > gradients:
+            self.traces[key] = []
         return result
 
     def _replay(self, trace: Trace, leaves: list[Any]) -> tuple[bool, Any]:

@@ -38,6 +38,10 @@ BACKLOG = 8192
 MOST_PLANS = 256
 """Plans kept; the oldest goes first. A program whose graphs never repeat does not fill the memory."""
 
+PLAIN_CALLS = 32
+"""Calls of a function that are evaluated plainly before it is recorded, unless it differentiates. To record GPT-2's 480
+launches and to plan them anew takes 40 ms, and a replay saves 0.5 ms; of a gradient's 350, 17 ms and 2.3 ms."""
+
 _NAN = np.uint64(0x7FF8000000000000).view(np.float64)
 
 
@@ -51,20 +55,23 @@ def _profile() -> Profile:
 @dataclass(slots=True)
 class Stats:
     """What has happened so far. launches: made by the program; forces: times something had to be known; planned:
-    forces that had to plan (the others found their plan); steps: what backends were given."""
+    forces that had to plan (the others found their plan); steps: what backends were given; gradients: functions that
+    were differentiated."""
 
     launches: int = 0
     forces: int = 0
     planned: int = 0
     steps: int = 0
     replays: int = 0
+    gradients: int = 0
 
 
 class Runtime:
     """One program's buffers on one backend. fusion: whether launches may be merged; bytes do not depend on it.
     profile: steps run one by one, timed, for `plan_text` and `profile_text`. replay: whether the evaluator may replay
     functions. plans: whether a plan is kept for the next graph of its shape. in_place: whether a step may write over what
-    dies in it. repeats: whether a plan that runs again for the same lengths repeats what it did."""
+    dies in it. repeats: whether a plan that runs again for the same lengths repeats what it did. plain_calls: in the place
+    of PLAIN_CALLS."""
 
     def __init__(
         self,
@@ -76,9 +83,11 @@ class Runtime:
         plans: bool = True,
         in_place: bool = True,
         repeats: bool = True,
+        plain_calls: int | None = None,
     ) -> None:
         self.backend = backend
         self.replaying = replay
+        self.plain_calls = PLAIN_CALLS if plain_calls is None else plain_calls
         self.fuser = Fuser(fusion)
         self.profile = _profile() if profile else None
         self.stats = Stats()

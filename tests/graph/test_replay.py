@@ -10,7 +10,7 @@ import pytest
 from osprey_py.backends.oracle import OracleBackend
 from osprey_py.check import load_program
 from osprey_py.eval.run import run_program
-from osprey_py.graph.runtime import Runtime, Stats
+from osprey_py.graph.runtime import PLAIN_CALLS, Runtime, Stats
 
 LAYERS = """
 fn at(b: GpuBuffer<float>, i: int) -> float = gpuGet(b, i) ?: 0.0
@@ -241,3 +241,25 @@ fn main() -> Unit = forEach(range(1, 7), fn(t) => print(fromGpu(odd(toGpu([1.0, 
 """
     )
     same(tmp_path, text)
+
+
+OFTEN = (
+    LAYERS
+    + """
+fn of(t: int) -> float = gpuGet(deep(gpuIota(4) |> gpuMap(fn(i) => toFloat(i * t)), 0.5, 1, 10), 1) ?: 0.0
+fn total(v: float) -> float =
+    gpuFold(deep(gpuIota(4) |> gpuMap(fn(i) => toFloat(i) * v), v, 1, 10), 0.0, fn(s, e) => s + e)
+fn slope(x: float) -> float = gradient(total, x)
+"""
+)
+
+
+@pytest.mark.late_recording
+@pytest.mark.parametrize(("call", "plainly"), [("of(t)", PLAIN_CALLS), ("slope(toFloat(t))", 1)])
+def test_a_function_is_recorded_when_it_is_called_often_or_differentiates(
+    tmp_path: Path, call: str, plainly: int
+) -> None:
+    """The plain calls, one that is recorded, and replays from then on."""
+    for calls in (plainly + 1, plainly + 4):
+        text = OFTEN + f"fn main() -> Unit = forEach(range(1, {calls + 1}), fn(t) => print({call}))"
+        same(tmp_path, text, replays=calls - plainly - 1 or None)
