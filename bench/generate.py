@@ -6,11 +6,10 @@
 
 The peers are numpy in float64; PyTorch in float64 and float32, with and without a cache, when PYTHON has torch and
 safetensors; and reference.py when asked for. `load` is the median of runs that stop after the prompt's ids, `process` that
-of whole runs, `generating` what numpy and PyTorch say of themselves, for the others the difference of those two (what numpy
-takes to read a gigabyte into fresh memory differs by more than its generation lasts), `processor` the processor time of a
-whole run, `peak` the largest resident size of a run. Each program runs once before that, so that its files are in memory
-and osprey's code is in its cache; then they take turns, so that a machine that slows down slows all of them down. `text`
-tells whether they say the same.
+of whole runs, `generating` what numpy and PyTorch say of themselves, for osprey the time between two of its lines,
+`processor` the processor time of a whole run, `peak` the largest resident size of a run. Each program runs once before
+that, so that its files are in memory and osprey's code is in its cache; then they take turns, so that a machine that slows
+down slows all of them down. `text` tells whether they say the same.
 """
 
 from __future__ import annotations
@@ -86,12 +85,15 @@ def peer(folder: Path, tokens: int) -> None:
     print(tokenizer.decode(ids))
 
 
-def generating(rows: list[tuple[Run, Run]]) -> float:
-    """Seconds, the median: what the program says, or what a whole run takes longer than one that only loads."""
-    said = [line.split()[1] for _, whole in rows for line in whole.lines if line.startswith("generating ")]
-    if said:
-        return median([float(word) for word in said])
-    return median([whole.seconds for _, whole in rows]) - median([load.seconds for load, _ in rows])
+def generating(runs: list[Run]) -> float | None:
+    """Seconds, the median: what the program says, or from the line with the prompt's ids to the one that says how many
+    were generated; None for a program that prints neither."""
+    found = [float(line.split()[1]) for r in runs for line in r.lines if line.startswith("generating ")]
+    for r in runs:
+        at = {line.split()[0]: t for line, t in zip(r.lines, r.times, strict=True) if line}
+        if "generated" in at and "tokens:" in at:
+            found.append(at["generated"] - at["tokens:"])
+    return median(found) if found else None
 
 
 def main() -> None:
@@ -127,7 +129,7 @@ def main() -> None:
     text = runs["osprey"][0][1].last
     figures = {
         name: {
-            "generate_s": generating(rows),
+            "generate_s": generating([whole for _, whole in rows]),
             "load_s": median([load.seconds for load, _ in rows]),
             "total_s": median([whole.seconds for _, whole in rows]),
             "cpu_s": median([whole.cpu for _, whole in rows]),
@@ -140,7 +142,12 @@ def main() -> None:
     print(f"{o.weights}, {o.tokens} tokens after a prompt, {o.threads} threads, {o.repeats} runs\n")
     head = ("", "generating, s", "load, s", "process, s", "processor, s", "peak, MB", "text")
     rows = [
-        (name, *map(seconds, list(f.values())[:4]), f"{f['peak_mb']:,}", "same" if f["same"] else "differs")
+        (
+            name,
+            *("" if x is None else seconds(x) for x in list(f.values())[:4]),
+            f"{f['peak_mb']:,}",
+            "same" if f["same"] else "differs",
+        )
         for name, f in figures.items()
     ]
     print(table(head, rows))
