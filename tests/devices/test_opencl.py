@@ -26,9 +26,10 @@ from osprey_py.conformance import suite
 from osprey_py.conformance.cases import Case, cases
 from osprey_py.conformance.compare import difference, run_case
 from osprey_py.graph.runtime import Runtime
-from osprey_py.kernel.ir import FLOAT, Kernel, Node, index, load
+from osprey_py.kernel.ir import FLOAT, INT, Kernel, Node, const, index, load
 from osprey_py.numerics import exact
 from tests import snapshots
+from tests.graph.support import elementwise, op
 from tests.training.support import text as words
 
 ROOT = Path(__file__).parent.parent.parent
@@ -228,6 +229,19 @@ def test_only_what_is_read_crosses(device: OpenCLBackend) -> None:
         assert runtime.get(buffer, 999) is not None
     to, back = (now - then for now, then in zip(device.memory.moved, before, strict=True))
     assert (to, back) == (0, 5 * 8)
+
+
+def test_what_a_step_needs_for_itself_lies_apart(device: OpenCLBackend) -> None:
+    """The places die in the launch that adds at them; its sums must not lie there."""
+    rt = Runtime(device)
+    x = rt.from_list([1.0, 2.0, 3.0, 4.0], FLOAT)
+    double = elementwise(lambda i: op("mul", i, const(2)), INT, name="double")
+    total = elementwise(lambda a, b: op("fadd", a, b), FLOAT, FLOAT, name="sum")
+    for _ in range(3):
+        sums = rt.accumulate(4, rt.map(double, (rt.from_list([0, 1, 0, 1], INT),), (), 4), x)
+        added = rt.map(total, (x, sums), (), 4)
+        assert rt.read(sums) == [4.0, 0.0, 6.0, 0.0]
+        assert rt.read(added) == [5.0, 2.0, 9.0, 4.0]
 
 
 def test_data_of_the_host_is_brought_once(device: OpenCLBackend) -> None:

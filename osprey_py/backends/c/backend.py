@@ -94,7 +94,7 @@ class QueueBackend:
         """Flags that are down, where somebody will look, and places for totals, for so many steps."""
         if self._answers is None or count > len(self._down):
             room = max(64, 2 * count)
-            self._answers = self.memory.block(4 * room), self.memory.block(8 * room)
+            self._answers = self.memory.block(4 * room, apart=True), self.memory.block(8 * room, apart=True)
             self._down = np.zeros(room, np.int32)
         flags, totals = self._answers
         if asked:

@@ -146,7 +146,7 @@ class Compiled:
         return self._contraction(inputs, step.uniforms, step.n) is not None
 
     def _temporary(self, n: int, run: Run) -> Storage:
-        storage = self.device.memory.allocate(Kind.F64, n)
+        storage = self.device.memory.temporary(Kind.F64, n)
         run.temporary.append(storage.block)
         return storage
 
@@ -214,9 +214,9 @@ class Compiled:
 
     def _filter(self, step: Step, run: Run, position: int) -> None:
         device = self.device
-        kept = device.memory.allocate(Kind.BOOL, step.n)
+        kept = device.memory.temporary(Kind.BOOL, step.n)
         chunks = -(-step.n // library.CHUNK)
-        counts = device.memory.allocate(Kind.I64, chunks)
+        counts = device.memory.temporary(Kind.I64, chunks)
         run.temporary += [kept.block, counts.block]
         self._plain(step, step.inputs, kept, run, position, items=step.n)
         source = step.inputs[0]
@@ -236,7 +236,7 @@ class Compiled:
         kind = None
         if base:
             kind = base[0].kind
-            apart = [device.memory.allocate(kind, step.n).block for kind in (Kind.F64, Kind.BOOL)]
+            apart = [device.memory.temporary(kind, step.n).block for kind in (Kind.F64, Kind.BOOL)]
             run.temporary += apart
             args += [*device.memory.place(base[0]), *(block.buffer for block in apart)]
         device.launch(library.accumulate(device.dialect, values.kind, kind), shares, args)
@@ -277,8 +277,8 @@ class Shared:
             return False
         span = -(-n // parts)
         shares, sizes = (
-            device.memory.allocate(KIND_OF[self.kernel.type], parts),
-            device.memory.allocate(Kind.I64, parts),
+            device.memory.temporary(KIND_OF[self.kernel.type], parts),
+            device.memory.temporary(Kind.I64, parts),
         )
         run.temporary += [shares.block, sizes.block]
         partials, doubts = shares.block.buffer, sizes.block.buffer

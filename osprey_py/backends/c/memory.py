@@ -27,11 +27,12 @@ IDLE = 512 << 20
 
 @dataclass(eq=False, slots=True, weakref_slot=True)
 class Block:
-    """A buffer of the device; free while nobody's."""
+    """A buffer of the device; free while nobody's. apart: for what steps need for themselves."""
 
     buffer: Any
     size: int
     used: bool = True
+    apart: bool = False
 
 
 class DeviceStorage(Storage):
@@ -89,6 +90,7 @@ class Memory:
         self.driver = driver
         self.moved = [0, 0]
         self._free: dict[int, list[Block]] = {}
+        self._apart: dict[int, list[Block]] = {}
         self._idle = 0
         self._taken = Taken()
         self._data: dict[weakref.ref[Storage], Block] = {}
@@ -99,9 +101,14 @@ class Memory:
         """Uninitialised. Raises Refused for more than one buffer holds, DeviceError when there is no room."""
         return DeviceStorage(self, kind, self.block(n * kind.itemsize), 0, n)
 
-    def block(self, size: int) -> Block:
+    def temporary(self, kind: Kind, n: int) -> DeviceStorage:
+        """The same for what a step needs for itself: never what the graph has given back, for steps of the same run that
+        are put into the queue later, or this one, may read that."""
+        return DeviceStorage(self, kind, self.block(n * kind.itemsize, apart=True), 0, n)
+
+    def block(self, size: int, *, apart: bool = False) -> Block:
         size = max(size, min(size_class(size), self.driver.largest))
-        stock = self._free.get(size)
+        stock = (self._apart if apart else self._free).get(size)
         if stock:
             block = stock.pop()
             self._idle -= size
@@ -110,18 +117,18 @@ class Memory:
         self._check(size)
         self._taken.more(size)
         try:
-            return self._made(self.driver.buffer(size), size)
+            return self._made(self.driver.buffer(size), size, apart=apart)
         except DeviceError:
             if not self._idle and not self._leaving:
                 raise
         # What lies unused makes room.
         self._drop()
         self.wait()
-        return self._made(self.driver.buffer(size), size)
+        return self._made(self.driver.buffer(size), size, apart=apart)
 
-    def _made(self, buffer: Any, size: int) -> Block:
+    def _made(self, buffer: Any, size: int, *, apart: bool = False) -> Block:
         """A block whose buffer goes when launches that are in the queue by then have run."""
-        block = Block(buffer, size)
+        block = Block(buffer, size, apart=apart)
         weakref.finalize(block, self._leaving.append, (size, buffer)).atexit = False
         return block
 
@@ -136,12 +143,13 @@ class Memory:
         block.used = False
         if self._idle + block.size > IDLE:
             self._drop()
-        self._free.setdefault(block.size, []).append(block)
+        (self._apart if block.apart else self._free).setdefault(block.size, []).append(block)
         self._idle += block.size
 
     def _drop(self) -> None:
         """Nobody refers to what lies unused."""
         self._free.clear()
+        self._apart.clear()
         self._idle = 0
 
     def place(self, storage: Storage) -> tuple[Any, int]:

@@ -27,6 +27,8 @@ class HostBackend:
     passes: which of the kernel's passes run. Results depend on none of these."""
 
     name = "host"
+    # _blocks: what the graph asks for. _apart: what steps need for themselves, for what the graph has given back in a run
+    # may still be read in it.
 
     def __init__(
         self,
@@ -44,7 +46,7 @@ class HostBackend:
         self.contractions = contractions
         self.passes = passes
         self.capabilities = Capabilities("this machine's processors, native code", units=self.threads, bases=True)
-        self._blocks = Blocks(IDLE if recycling else 0)
+        self._blocks, self._apart = (Blocks(IDLE if recycling else 0) for _ in range(2))
         self._frame = Frame()
         self._plan = Plan()
         self._pool: Pool | None = None
@@ -73,13 +75,13 @@ class HostBackend:
             temporary: list[Storage] = []
             self._frame.begin(1)
             self._plan.clear()
-            step.compiled.add(self._plan, self._frame, 0, step, self._blocks, temporary)
+            step.compiled.add(self._plan, self._frame, 0, step, self._apart, temporary)
             self._plan.clear()
             for storage in temporary:
-                self._blocks.release(storage)
+                self._apart.release(storage)
 
     def script(self, steps: Sequence[Step], storages: Sequence[Storage]) -> Script | None:
-        return script(steps, storages, self._blocks, self._threads)
+        return script(steps, storages, self._apart, self._threads)
 
     def begin(self, count: int) -> Running:
         return self._running(count)
@@ -95,7 +97,7 @@ class HostBackend:
             raise
 
     def _running(self, count: int) -> Running:
-        return Running(self._frame, self._plan, self._blocks, self._threads, self.threads, count)
+        return Running(self._frame, self._plan, self._apart, self._threads, self.threads, count)
 
     def _threads(self) -> Pool:
         if self._pool is None:
