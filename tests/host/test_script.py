@@ -155,9 +155,9 @@ def test_products_with_epilogues_and_sums_that_wait_elsewhere(kind: Kind) -> Non
     s = replace(s, output=s.inputs[3])  # in place: the sums wait in memory of their own
     assert agree([s])
     b = HostBackend(1)
-    script, used = kept(b, [s]), len(b._blocks._used)
+    script, used = kept(b, [s]), len(b._apart._used)
     assert script.run(named([s]), s.uniforms).fault is None
-    assert len(b._blocks._used) == used and b._blocks.idle > 0
+    assert len(b._apart._used) == used and b._apart.idle > 0
 
 
 def test_an_accumulate_onto_a_base_begins_with_zeros_every_time() -> None:
